@@ -1,0 +1,259 @@
+package epoch
+
+import (
+	"slices"
+	"time"
+)
+
+// Record is the state of one partition: who leads, in which epoch, and who may
+// lead next. It is a value; the rules never change one in place.
+//
+// Two records with the same partition epoch and the same last change id are the
+// same record. [Record.Progress] and [Record.Heartbeat] are not part of that
+// identity: the leader writes them without a change of state.
+type Record struct {
+	// TopicID is the UID of the ReplicatedPartition that the record belongs to.
+	TopicID UUID
+	// Leader is the replica that leads, or NoReplica.
+	Leader ReplicaID
+	// LeaderSession is the session of the process that leads: a process leads only
+	// an epoch whose record names its own session.
+	LeaderSession Session
+	// LeaderEpoch is 0 before the first election and grows by one with each.
+	LeaderEpoch LeaderEpoch
+	// PartitionEpoch is 1 in a new record and grows by one with each change.
+	PartitionEpoch PartitionEpoch
+	// WantedMinISR is spec.minInSyncReplicas as last applied to the record.
+	WantedMinISR int
+	// MinISR is the effective min ISR: min(WantedMinISR, assigned replicas that
+	// are not being added). It changes only here, never by reading the spec.
+	MinISR int
+	// ISR holds the in-sync replicas in ascending order: each of them has every
+	// record below the high watermark, dead ones included.
+	ISR []ReplicaID
+	// Replicas is the assignment in ascending order of id.
+	Replicas []Replica
+	// LastLeader is who led last, kept while there is no leader.
+	LastLeader LastLeader
+	// ElectionReason says why the last election was held.
+	ElectionReason ElectionReason
+	// Switchover, when set, asks the process of that session to hand over.
+	Switchover *Switchover
+	// Recovery, when set, freezes the record: epochs were seen to go backwards
+	// (DESIGN.md rule 7) and nobody changes anything until a user has decided.
+	Recovery *Recovery
+	// UncleanElection describes the last election from outside the ISR, if any.
+	UncleanElection *UncleanElection
+	// Changes holds the newest changes, oldest first, at most MaxChanges.
+	Changes []Change
+	// Progress is what the leader last told about the replicas; nil before that.
+	Progress *Progress
+	// Heartbeat is the leader's sign of life.
+	Heartbeat Heartbeat
+}
+
+// MaxChanges bounds Record.Changes.
+const MaxChanges = 64
+
+// Replica is one assigned replica. The zero session means that no process has
+// registered yet, the zero directory id that no volume has.
+type Replica struct {
+	ID          ReplicaID `json:"id"`
+	DirectoryID UUID      `json:"directoryID,omitzero"`
+	Session     Session   `json:"session,omitempty"`
+	StartID     StartID   `json:"startID,omitempty"`
+	// Address is the host that serves this replica's ports, for clients and peers.
+	Address Address `json:"address,omitzero"`
+	// Adding marks a replica that has not been in the ISR yet. It leaves by the
+	// change that puts the replica into the ISR.
+	Adding bool `json:"adding,omitempty"`
+	// Removing marks a replica that the assignment is to lose.
+	Removing bool `json:"removing,omitempty"`
+	// RestartCount is the restart count of the container that registered, so that
+	// a terminated container is matched with the session that died in it.
+	RestartCount int32 `json:"restartCount,omitempty"`
+	// PodUID is the pod that registered.
+	PodUID string `json:"podUID,omitempty"`
+}
+
+// Address tells where a replica listens. Host holds no port.
+type Address struct {
+	Host            string `json:"host,omitempty"`
+	ClientPort      int32  `json:"clientPort,omitempty"`
+	ReplicationPort int32  `json:"replicationPort,omitempty"`
+}
+
+// LastLeader remembers a leader, with the volume that it led on.
+type LastLeader struct {
+	ID          ReplicaID   `json:"id"`
+	DirectoryID UUID        `json:"directoryID,omitzero"`
+	LeaderEpoch LeaderEpoch `json:"leaderEpoch"`
+}
+
+// Switchover asks one session of the leader to hand over its leadership.
+type Switchover struct {
+	Session Session `json:"session"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// Recovery holds the highest counters known to whoever saw them go backwards.
+type Recovery struct {
+	LeaderEpoch    LeaderEpoch    `json:"leaderEpoch"`
+	PartitionEpoch PartitionEpoch `json:"partitionEpoch"`
+	ReportedBy     ReplicaID      `json:"reportedBy"`
+}
+
+// UncleanElection records an election that may have lost committed records.
+type UncleanElection struct {
+	LeaderEpoch LeaderEpoch `json:"leaderEpoch"`
+	Leader      ReplicaID   `json:"leader"`
+	// HighWatermark is the last one known before it, NoOffset if none was.
+	HighWatermark Offset `json:"highWatermark"`
+}
+
+// Change identifies one change of the record.
+type Change struct {
+	PartitionEpoch PartitionEpoch `json:"p"`
+	ID             ChangeID       `json:"id"`
+	LeaderEpoch    LeaderEpoch    `json:"l"`
+}
+
+// Heartbeat is the leader's renewal as the record shows it. An observer compares
+// Renewed only for being the same as before: clocks are never compared.
+type Heartbeat struct {
+	Renewed  time.Time
+	Acquired time.Time
+	Duration time.Duration
+}
+
+// Progress is the leader's view of the partition, written with its heartbeat.
+type Progress struct {
+	HighWatermark  Offset            `json:"hw"`
+	LogStartOffset Offset            `json:"logStart"`
+	Replicas       []ReplicaProgress `json:"replicas,omitempty"`
+	// FlushEveryBatch is the durability in effect: true for EveryBatch.
+	FlushEveryBatch bool `json:"flushEveryBatch,omitempty"`
+	// TookOver is the leader epoch that the leader has taken over: its start offset
+	// is durable and it serves.
+	TookOver LeaderEpoch `json:"tookOver"`
+}
+
+// ReplicaProgress is one replica as the leader knows it.
+type ReplicaProgress struct {
+	ID            ReplicaID `json:"id"`
+	LogEndOffset  Offset    `json:"leo"`
+	HighWatermark Offset    `json:"hw"`
+	// LeaderEpoch is the last epoch in the replica's log, NoEpoch if unknown.
+	LeaderEpoch LeaderEpoch `json:"epoch"`
+	// Live reports that it fetches and is caught up within the lag limit.
+	Live bool `json:"live"`
+	// Message is set when the replica itself reports trouble, such as a full disk.
+	Message string `json:"message,omitempty"`
+}
+
+// ElectionReason says why an election was held.
+type ElectionReason string
+
+// The reasons of elections, shared with events and the status.
+const (
+	ReasonFirstLeader     ElectionReason = "FirstLeader"
+	ReasonRegistered      ElectionReason = "Registered"
+	ReasonProcessDied     ElectionReason = "ProcessDied"
+	ReasonLeaseExpired    ElectionReason = "LeaseExpired"
+	ReasonSwitchover      ElectionReason = "Switchover"
+	ReasonPodTerminating  ElectionReason = "PodTerminating"
+	ReasonLeaderStuck     ElectionReason = "LeaderStuck"
+	ReasonRemoved         ElectionReason = "Removed"
+	ReasonUnclean         ElectionReason = "Unclean"
+	ReasonLastKnownLeader ElectionReason = "LastKnownLeader"
+)
+
+// New makes the record of a new partition: nobody leads, and every replica is in
+// the ISR since an empty log has everything below high watermark 0.
+func New(topicID UUID, ids []ReplicaID, wantedMinISR int, change ChangeID) Record {
+	r := Record{TopicID: topicID, Leader: NoReplica, LastLeader: LastLeader{ID: NoReplica, LeaderEpoch: NoEpoch}, WantedMinISR: wantedMinISR}
+	for _, id := range ids {
+		r.Replicas = append(r.Replicas, Replica{ID: id})
+	}
+	slices.SortFunc(r.Replicas, func(a, b Replica) int { return int(a.ID) - int(b.ID) })
+	for _, p := range r.Replicas {
+		r.ISR = append(r.ISR, p.ID)
+	}
+	return r.next(change)
+}
+
+// Clone returns a copy that shares no memory with r.
+func (r Record) Clone() Record {
+	r.ISR = slices.Clone(r.ISR)
+	r.Replicas = slices.Clone(r.Replicas)
+	r.Changes = slices.Clone(r.Changes)
+	r.Switchover = clonePtr(r.Switchover)
+	r.Recovery = clonePtr(r.Recovery)
+	r.UncleanElection = clonePtr(r.UncleanElection)
+	if r.Progress != nil {
+		p := *r.Progress
+		p.Replicas = slices.Clone(p.Replicas)
+		r.Progress = &p
+	}
+	return r
+}
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// Replica returns the assigned replica of that id.
+func (r Record) Replica(id ReplicaID) (Replica, bool) {
+	for _, p := range r.Replicas {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Replica{}, false
+}
+
+// InSync reports whether id is in the ISR.
+func (r Record) InSync(id ReplicaID) bool { return slices.Contains(r.ISR, id) }
+
+// LastChange is the newest change; the zero Change if the record has none.
+func (r Record) LastChange() Change {
+	if len(r.Changes) == 0 {
+		return Change{}
+	}
+	return r.Changes[len(r.Changes)-1]
+}
+
+// Sees reports whether the history of r contains the change c. It is unknown,
+// and reported as true, when c is older than what the record remembers.
+func (r Record) Sees(c Change) bool {
+	if len(r.Changes) == 0 || c.PartitionEpoch < r.Changes[0].PartitionEpoch {
+		return c.PartitionEpoch <= r.PartitionEpoch
+	}
+	return slices.Contains(r.Changes, c)
+}
+
+// next stamps a changed record: partition epoch +1, the change remembered, the
+// effective min ISR brought in line with the assignment.
+func (r Record) next(change ChangeID) Record {
+	r.PartitionEpoch++
+	r.MinISR = r.effectiveMinISR()
+	r.Changes = append(slices.Clone(r.Changes), Change{PartitionEpoch: r.PartitionEpoch, ID: change, LeaderEpoch: r.LeaderEpoch})
+	if n := len(r.Changes); n > MaxChanges {
+		r.Changes = r.Changes[n-MaxChanges:]
+	}
+	return r
+}
+
+func (r Record) effectiveMinISR() int {
+	full := 0
+	for _, p := range r.Replicas {
+		if !p.Adding {
+			full++
+		}
+	}
+	return max(1, min(r.WantedMinISR, full))
+}
