@@ -33,7 +33,7 @@ type Record struct {
 	ISR []ReplicaID
 	// Replicas is the assignment in ascending order of id.
 	Replicas []Replica
-	// LastLeader is who led last, kept while there is no leader.
+	// LastLeader is the winner of the last election, kept while there is no leader.
 	LastLeader LastLeader
 	// ElectionReason says why the last election was held.
 	ElectionReason ElectionReason
@@ -69,6 +69,18 @@ type Replica struct {
 	Adding bool `json:"adding,omitempty"`
 	// Removing marks a replica that the assignment is to lose.
 	Removing bool `json:"removing,omitempty"`
+	// Stopping marks a process that is about to end in good order: the leader takes
+	// it out of the ISR while it still fetches, and it is elected only if nobody else
+	// can be. The next registration clears it.
+	Stopping bool `json:"stopping,omitempty"`
+	// Gone marks a session whose process is known to have ended. The next
+	// registration clears it.
+	Gone bool `json:"gone,omitempty"`
+	// VolumeID names the volume for its whole life, whatever directory ids it had.
+	VolumeID UUID `json:"volumeID,omitzero"`
+	// LastEpoch and LogEndOffset are those of the log at registration.
+	LastEpoch    LeaderEpoch `json:"lastEpoch"`
+	LogEndOffset Offset      `json:"logEndOffset"`
 	// RestartCount is the restart count of the container that registered, so that
 	// a terminated container is matched with the session that died in it.
 	RestartCount int32 `json:"restartCount,omitempty"`
@@ -86,7 +98,7 @@ type Address struct {
 // LastLeader remembers a leader, with the volume that it led on.
 type LastLeader struct {
 	ID          ReplicaID   `json:"id"`
-	DirectoryID UUID        `json:"directoryID,omitzero"`
+	VolumeID    UUID        `json:"volumeID,omitzero"`
 	LeaderEpoch LeaderEpoch `json:"leaderEpoch"`
 }
 
@@ -173,7 +185,7 @@ const (
 func New(topicID UUID, ids []ReplicaID, wantedMinISR int, change ChangeID) Record {
 	r := Record{TopicID: topicID, Leader: NoReplica, LastLeader: LastLeader{ID: NoReplica, LeaderEpoch: NoEpoch}, WantedMinISR: wantedMinISR}
 	for _, id := range ids {
-		r.Replicas = append(r.Replicas, Replica{ID: id})
+		r.Replicas = append(r.Replicas, Replica{ID: id, LastEpoch: NoEpoch})
 	}
 	slices.SortFunc(r.Replicas, func(a, b Replica) int { return int(a.ID) - int(b.ID) })
 	for _, p := range r.Replicas {
