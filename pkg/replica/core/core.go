@@ -1,0 +1,215 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Log is what the core asks of the log. It changes only by the owner of the core:
+// by effects, and by appends that the owner reports.
+type Log interface {
+	StartOffset() epoch.Offset
+	EndOffset() epoch.Offset
+	// FlushedOffset is the offset below which everything is durable.
+	FlushedOffset() epoch.Offset
+	EpochCache() epoch.Cache
+}
+
+// Identity is who this process is, as its registration said.
+type Identity struct {
+	ID          epoch.ReplicaID
+	Session     epoch.Session
+	StartID     epoch.StartID
+	DirectoryID epoch.UUID
+}
+
+// Options may change at run time.
+type Options struct {
+	// LagTimeMax is how long a member of the ISR may stay behind (Kafka's
+	// replica.lag.time.max.ms). Default 10 s.
+	LagTimeMax time.Duration
+	// DisconnectGrace is how long a member may be without a fetch connection after
+	// its last one closed. Default 500 ms.
+	DisconnectGrace time.Duration
+	// ShowGrace is how long after a takeover a member may take to connect. Default
+	// 2 s.
+	ShowGrace time.Duration
+	// LeaseDuration is the time without a heartbeat after which the leader may be
+	// replaced. The leader renews every third of it. Default 10 s.
+	LeaseDuration time.Duration
+	// FlushEveryBatch counts a log end only up to what has been fsynced.
+	FlushEveryBatch bool
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&o.LagTimeMax, 10*time.Second)
+	set(&o.DisconnectGrace, 500*time.Millisecond)
+	set(&o.ShowGrace, 2*time.Second)
+	set(&o.LeaseDuration, 10*time.Second)
+	return o
+}
+
+// Role is what this replica does in the partition.
+type Role int
+
+// The roles.
+const (
+	// Idle: not assigned, or nobody leads.
+	Idle Role = iota
+	// Follower fetches from a leader.
+	Follower
+	// Leader serves.
+	Leader
+)
+
+func (r Role) String() string { return [...]string{"Idle", "Follower", "Leader"}[r] }
+
+// Source says how a record was come by.
+type Source int
+
+// The sources of records.
+const (
+	// FromWatch may be old.
+	FromWatch Source = iota
+	// FromRead is a quorum read.
+	FromRead
+	// FromWrite is the answer to a write of this process.
+	FromWrite
+)
+
+// Core is the protocol state of one replica.
+type Core struct {
+	me       Identity
+	opts     Options
+	log      Log
+	changeID func() epoch.ChangeID
+
+	now        time.Duration  // of the newest call that told the time
+	snap       epoch.Snapshot // the newest record acted upon
+	role       Role
+	hw         epoch.Offset
+	epochStart epoch.Offset // leader: where its epoch begins
+	takeover   time.Duration
+	remotes    map[epoch.ReplicaID]*remote
+	waiters    []waiter
+	following  following
+	rec        recordWriter
+	stopping   bool
+	guards     Guards
+	effects    []Effect
+}
+
+// New makes the core of a registered process. hw is the checkpointed high
+// watermark, a lower bound; changeID draws random ids. The record of the
+// registration is told by the first Observe.
+func New(me Identity, opts Options, log Log, hw epoch.Offset, changeID func() epoch.ChangeID) *Core {
+	c := &Core{me: me, opts: opts.withDefaults(), log: log, changeID: changeID}
+	c.hw = min(max(hw, log.StartOffset()), log.EndOffset())
+	c.snap.Record.Leader = epoch.NoReplica
+	return c
+}
+
+// Take returns the effects of the calls since the last Take.
+func (c *Core) Take() []Effect {
+	out := c.effects
+	c.effects = nil
+	return out
+}
+
+func (c *Core) emit(e Effect) { c.effects = append(c.effects, e) }
+
+// SetOptions takes over changed options.
+func (c *Core) SetOptions(o Options) { c.opts = o.withDefaults() }
+
+// Role is what this replica does now.
+func (c *Core) Role() Role { return c.role }
+
+// Record is the newest record acted upon.
+func (c *Core) Record() epoch.Record { return c.snap.Record }
+
+// HighWatermark is the first offset not known to be committed.
+func (c *Core) HighWatermark() epoch.Offset { return c.hw }
+
+// EpochStart is the offset at which this leader's epoch began.
+func (c *Core) EpochStart() epoch.Offset { return c.epochStart }
+
+// Observe takes in a record. Older ones are dropped; states may be skipped.
+func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
+	c.now = max(c.now, now)
+	old, rec := c.snap.Record, s.Record
+	switch {
+	case rec.PartitionEpoch < old.PartitionEpoch:
+		return
+	case rec.PartitionEpoch == old.PartitionEpoch:
+		if rec.LastChange() != old.LastChange() {
+			return // another history: a quorum read decides (ReadDone)
+		}
+		if from == FromWatch && c.role == Leader && rec.Recovery == nil {
+			return // an older heartbeat of our own: its version is of no use
+		}
+		c.snap = s
+		c.rec.settle(s, from)
+		return
+	}
+	c.snap = s
+	c.rec.settle(s, from)
+	c.emit(PersistRecord{Record: rec})
+	c.act(now, old)
+}
+
+// act brings the role in line with a newer record.
+func (c *Core) act(now time.Duration, old epoch.Record) {
+	rec := c.snap.Record
+	me, assigned := rec.Replica(c.me.ID)
+	if assigned && me.Session > c.me.Session {
+		c.resign(Idle)
+		c.emit(Exit{Reason: fmt.Sprintf("replica %d has registered again as session %d; this process is session %d", c.me.ID, me.Session, c.me.Session)})
+		return
+	}
+	switch {
+	case assigned && c.leadsBy(rec):
+		c.lead(now, old)
+	case assigned && rec.Leader != epoch.NoReplica && rec.Leader != c.me.ID:
+		c.follow(old)
+	default:
+		c.resign(Idle)
+	}
+	c.emit(Changed{})
+}
+
+// leadsBy is rule 2: only the session that the record names leads.
+func (c *Core) leadsBy(rec epoch.Record) bool {
+	return rec.Leader == c.me.ID && (rec.LeaderSession == c.me.Session || c.guards.off(GuardOwnSession))
+}
+
+// resign gives up whatever role this replica had.
+func (c *Core) resign(to Role) {
+	if c.role == Leader {
+		c.failWaiters(ErrNotLeader)
+		c.remotes = nil
+		c.epochStart = 0
+		c.rec.pending = nil
+	}
+	if c.role == Follower {
+		c.following = following{}
+		if to != Follower {
+			c.emit(StopFollowing{})
+		}
+	}
+	c.role = to
+}
+
+// Tick lets time pass. Call it several times per lag time and lease duration.
+func (c *Core) Tick(now time.Duration) {
+	c.now = max(c.now, now)
+	c.expireWaiters(now)
+	c.advance()
+	c.maybeWrite(now)
+}

@@ -1,0 +1,62 @@
+package core
+
+import (
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Stop begins an orderly end: a leader hands over to the live member of the ISR with
+// the longest log and goes on serving until the record names it; a follower asks to
+// be taken out of the ISR, so that the leader never waits for it.
+func (c *Core) Stop(now time.Duration) {
+	c.stopping = true
+	c.maybeWrite(now)
+}
+
+// Released reports that nobody waits for this replica any more: it neither leads nor
+// is in the ISR, or nobody leads at all.
+func (c *Core) Released() bool {
+	rec := c.snap.Record
+	if _, assigned := rec.Replica(c.me.ID); !assigned {
+		return true
+	}
+	return c.role != Leader && (!rec.InSync(c.me.ID) || rec.Leader == epoch.NoReplica)
+}
+
+// handOver is the record with a successor in office, if this leader is to go and
+// somebody can take over.
+func (c *Core) handOver(now time.Duration) (epoch.Record, bool) {
+	rec := c.snap.Record
+	asked := rec.Switchover != nil && rec.Switchover.Session == c.me.Session
+	if !c.stopping && !asked {
+		return rec, false
+	}
+	best, leo := epoch.NoReplica, epoch.NoOffset
+	for _, id := range rec.ISR {
+		p, _ := rec.Replica(id)
+		r := c.remotes[id]
+		if id == c.me.ID || r == nil || p.Stopping || p.Removing || !r.connected || !c.live(id, now) {
+			continue
+		}
+		if r.leo > leo {
+			best, leo = id, r.leo
+		}
+	}
+	if best == epoch.NoReplica {
+		return rec, false
+	}
+	var n epoch.Record
+	var err error
+	if c.stopping {
+		n, err = epoch.HandOver(rec, c.me.ID, c.me.Session, best, c.changeID(), time.Time{})
+	} else {
+		n, err = epoch.Elect(rec, epoch.Election{Reason: epoch.ReasonSwitchover, Live: []epoch.ReplicaID{best}, Change: c.changeID()})
+	}
+	if err != nil {
+		return rec, false
+	}
+	p := c.Progress(now)
+	n.Progress = &p
+	return n, true
+}

@@ -1,0 +1,205 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// readRetry is the pause after a failed read or a refused write of the record.
+const readRetry = 250 * time.Millisecond
+
+// recordWriter is the state of this replica's dealings with the record's store: one
+// read or write at a time, and what may still be written by an earlier one.
+type recordWriter struct {
+	busy          bool // a read or write is outstanding
+	writing       bool // the outstanding one is a write
+	wantRead      bool
+	unsettled     bool // a write failed: no other before a read
+	readNotBefore time.Duration
+	notBefore     time.Duration
+	readAt        epoch.PartitionEpoch // newest partition epoch when the read began
+	readChange    epoch.Change
+	heartbeatDue  time.Duration
+	renewedAt     time.Duration
+	liveAtRenewal []epoch.ReplicaID
+	pending       *pendingISR
+	regressed     bool
+}
+
+// pendingISR is an ISR change whose outcome is not known (rule 4): it, and every one
+// tried since, may be in force. It is settled only when the object is seen, by a
+// quorum read or an own write, past every version that one was conditioned on.
+type pendingISR struct {
+	union    []epoch.ReplicaID
+	versions []string
+	since    epoch.PartitionEpoch
+}
+
+func (w *recordWriter) settle(s epoch.Snapshot, from Source) {
+	p := w.pending
+	if p == nil {
+		return
+	}
+	moved := s.Record.PartitionEpoch > p.since
+	if from != FromWatch && !slices.Contains(p.versions, s.Version) {
+		moved = true
+	}
+	if moved {
+		w.pending = nil
+	}
+}
+
+func (w *recordWriter) renewBy(at time.Duration) { w.heartbeatDue = at }
+
+// propose remembers that an ISR change is about to be written.
+func (w *recordWriter) propose(isr []epoch.ReplicaID, s epoch.Snapshot) {
+	if w.pending == nil {
+		w.pending = &pendingISR{since: s.Record.PartitionEpoch}
+	}
+	w.pending.since = max(w.pending.since, s.Record.PartitionEpoch)
+	w.pending.union = append(w.pending.union, isr...)
+	w.pending.versions = append(w.pending.versions, s.Version)
+}
+
+// maybeWrite writes what is to be written, if nothing is outstanding. A heartbeat
+// carries the wanted ISR change with it.
+func (c *Core) maybeWrite(now time.Duration) {
+	w := &c.rec
+	c.now = max(c.now, now)
+	if w.busy || now < w.notBefore {
+		return
+	}
+	if w.wantRead && now >= w.readNotBefore {
+		c.startRead()
+		return
+	}
+	if w.unsettled || w.regressed || c.snap.Record.Recovery != nil {
+		return
+	}
+	next, ok := c.nextRecord(now)
+	if !ok {
+		return
+	}
+	w.busy, w.writing = true, true
+	c.emit(WriteRecord{Base: c.snap, Next: next})
+}
+
+// nextRecord is the record that this replica would have, and whether that differs.
+func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
+	rec := c.snap.Record
+	if c.role != Leader {
+		if !c.stopping {
+			return rec, false
+		}
+		n, err := epoch.Retire(rec, c.me.ID, c.me.Session, c.changeID())
+		return n, err == nil
+	}
+	if n, ok := c.handOver(now); ok {
+		return n, true
+	}
+	n, err := epoch.ChangeISR(rec, epoch.ISRChange{Leader: c.me.ID, Session: c.me.Session, LeaderEpoch: rec.LeaderEpoch,
+		ISR: c.wantedISR(now), Change: c.changeID()})
+	changed := err == nil
+	if changed {
+		c.rec.propose(n.ISR, c.snap)
+	} else {
+		n = rec
+	}
+	if changed || now >= c.rec.heartbeatDue {
+		c.rec.heartbeatDue = now + c.opts.LeaseDuration/3
+		return epoch.Renew(n, time.Time{}, c.opts.LeaseDuration, c.Progress(now)), true
+	}
+	return n, false
+}
+
+// Written says that a write succeeded, with the record as it is now.
+func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
+	w := &c.rec
+	w.busy, w.writing = false, false
+	if c.role == Leader && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch {
+		w.renewedAt = now
+		w.liveAtRenewal = c.liveOthers(now)
+	}
+	c.Observe(now, s, FromWrite)
+	c.advance()
+	c.maybeWrite(now)
+}
+
+// WriteFailed says that a write was refused, or that its outcome is not known. Both
+// need a look at the record: only that it has moved settles the matter.
+func (c *Core) WriteFailed(now time.Duration, err error) {
+	w := &c.rec
+	w.busy, w.writing, w.wantRead, w.unsettled = false, false, true, true
+	w.readNotBefore = now
+	if !errors.Is(err, epoch.ErrConflict) {
+		w.notBefore = now + readRetry
+	}
+	c.maybeWrite(now)
+}
+
+// readSoon asks for a quorum read: somebody seems to know a newer record.
+func (c *Core) readSoon() {
+	c.rec.wantRead = true
+	if !c.rec.busy && c.now >= max(c.rec.readNotBefore, c.rec.notBefore) {
+		c.startRead()
+	}
+}
+
+func (c *Core) startRead() {
+	w := &c.rec
+	w.busy, w.wantRead, w.unsettled = true, false, false
+	w.readNotBefore = c.now + readRetry
+	w.readAt, w.readChange = c.snap.Record.PartitionEpoch, c.snap.Record.LastChange()
+	c.emit(ReadRecord{})
+}
+
+// ReadDone takes in a quorum read. One that was begun after a newer record was seen
+// and returns an older one, or another history of the same length, is a regression
+// (rule 7): the record is marked, and nothing else is changed any more.
+func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
+	w := &c.rec
+	w.busy = false
+	rec := s.Record
+	if rec.PartitionEpoch < w.readAt || rec.PartitionEpoch == w.readAt && rec.LastChange() != w.readChange || !rec.Sees(w.readChange) {
+		c.regress(now, s)
+		return
+	}
+	w.regressed = false
+	c.Observe(now, s, FromRead)
+	c.advance()
+	c.maybeWrite(now)
+}
+
+func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
+	known := c.snap.Record
+	if !c.rec.regressed {
+		c.rec.regressed = true
+		c.emit(Regression{Read: s.Record, Known: known})
+	}
+	c.rec.wantRead, c.rec.notBefore = true, now+c.opts.LeaseDuration/3
+	marked, err := epoch.MarkRecovery(s.Record, epoch.Recovery{LeaderEpoch: known.LeaderEpoch, PartitionEpoch: known.PartitionEpoch, ReportedBy: c.me.ID})
+	if err == nil {
+		c.rec.busy, c.rec.writing = true, true
+		c.emit(WriteRecord{Base: s, Next: marked})
+	}
+}
+
+// ReadFailed says that the record could not be read; it will be tried again.
+func (c *Core) ReadFailed(now time.Duration) {
+	w := &c.rec
+	w.busy, w.wantRead, w.unsettled = false, true, true
+	w.notBefore = now + readRetry
+}
+
+func (c *Core) liveOthers(now time.Duration) []epoch.ReplicaID {
+	var ids []epoch.ReplicaID
+	for id := range c.remotes {
+		if c.live(id, now) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
