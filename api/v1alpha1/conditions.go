@@ -1,0 +1,68 @@
+package v1alpha1
+
+// The condition types of a ReplicatedPartition. All are present from the first
+// status on.
+const (
+	// ConditionReady is True while the partition serves reads and acks=all writes and
+	// nothing stands in the operator's way. It is Unknown before the first election.
+	ConditionReady = "Ready"
+	// ConditionAvailable is True while a leader has taken over and at least min ISR
+	// members are live, so that acks=all succeeds.
+	ConditionAvailable = "Available"
+	// ConditionInSync is True while every wanted replica is a live ISR member. Its
+	// message names each replica with role, epoch, high watermark and log end offset.
+	ConditionInSync = "InSync"
+	// ConditionProgressing is True while the operator brings the cluster towards the
+	// spec; it is False when that is done, or when it cannot go on.
+	ConditionProgressing = "Progressing"
+)
+
+// The reasons of the conditions: a closed list. Reasons that also name an event
+// are in events.go.
+const (
+	// ReasonServing (Ready, Available: True): reads and acks=all writes succeed.
+	ReasonServing = "Serving"
+	// ReasonStarting (Unknown or False): no leader has been elected yet.
+	ReasonStarting = "Starting"
+	// ReasonNoLeader (False): nobody leads and no live ISR member can.
+	ReasonNoLeader = "NoLeader"
+	// ReasonLeaderLost (False): the leader is dead or silent; an election is due.
+	ReasonLeaderLost = "LeaderLost"
+	// ReasonTakingOver (False): the new leader has not reported that it serves.
+	ReasonTakingOver = "TakingOver"
+	// ReasonBelowMinInSyncReplicas (False): too few live ISR members for acks=all.
+	ReasonBelowMinInSyncReplicas = "BelowMinInSyncReplicas"
+	// ReasonRecordMissing (False): the partition record was made once and is gone.
+	ReasonRecordMissing = "RecordMissing"
+	// ReasonRecordForeign (False): the Lease of that name is not this partition's.
+	ReasonRecordForeign = "RecordForeign"
+	// ReasonRecordInvalid (False): the record cannot be read, or was edited by hand.
+	ReasonRecordInvalid = "RecordInvalid"
+	// ReasonRecoveryRequired (False): epochs were seen to go backwards; the record is
+	// frozen until a user decides.
+	ReasonRecoveryRequired = "RecoveryRequired"
+	// ReasonNameConflict (False): an object of a name that we need is not ours.
+	ReasonNameConflict = "NameConflict"
+	// ReasonAllInSync (InSync: True): every wanted replica is a live ISR member.
+	ReasonAllInSync = "AllInSync"
+	// ReasonOutOfSync (InSync: False): some replica is dead, lagging or not there yet.
+	ReasonOutOfSync = "OutOfSync"
+	// ReasonComplete (Progressing: False): everything is as the spec says.
+	ReasonComplete = "Complete"
+	// ReasonReassigning (Progressing: True): replicas are being added or removed.
+	ReasonReassigning = "Reassigning"
+	// ReasonRollingOut (Progressing: True): pods are being replaced by newer ones.
+	ReasonRollingOut = "RollingOut"
+	// ReasonWaitingForReplicas (Progressing): a step waits until replicas are in sync.
+	ReasonWaitingForReplicas = "WaitingForReplicas"
+	// ReasonImagePull (Progressing: False): the image of a replica cannot be pulled.
+	ReasonImagePull = "ImagePull"
+	// ReasonCrashLooping (Progressing: False): a replica's container keeps exiting.
+	ReasonCrashLooping = "CrashLooping"
+	// ReasonUnschedulable (Progressing: False): a pod finds no node.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonStorageResizeRefused (Progressing: False): the volume cannot grow.
+	ReasonStorageResizeRefused = "StorageResizeRefused"
+	// ReasonApplyFailed (Progressing: False): the API server refused an object.
+	ReasonApplyFailed = "ApplyFailed"
+)

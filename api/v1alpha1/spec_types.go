@@ -1,0 +1,265 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// ReplicatedPartitionSpec says what log is wanted.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minInSyncReplicas) || self.minInSyncReplicas <= self.replicas",message="minInSyncReplicas must not be greater than replicas: no write with acks=all could ever succeed",fieldPath=".minInSyncReplicas",reason=FieldValueInvalid
+type ReplicatedPartitionSpec struct {
+	// replicas is the number of copies of the log. Three survive the loss of any one
+	// node without refusing a write.
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// minInSyncReplicas is how many live in-sync replicas a write with acks=all
+	// needs (Kafka's min.insync.replicas). When unset it is 2, or 1 if replicas is
+	// 1; status.minInSyncReplicas shows the value in effect.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	MinInSyncReplicas *int32 `json:"minInSyncReplicas,omitempty"`
+
+	// topic is the name by which Kafka clients know the log; metadata.name when
+	// unset. It cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=249
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9._-]+$') && self != '.' && self != '..'",message="topic may hold letters, digits, '.', '_' and '-' only, and must not be '.' or '..'"
+	// +kubebuilder:validation:XValidation:rule="self != '__cluster_metadata'",message="topic must not be __cluster_metadata: Kafka clients treat that name specially"
+	Topic string `json:"topic,omitempty"`
+
+	// storage describes the volume of each replica.
+	// +optional
+	// +kubebuilder:default={}
+	Storage StorageSpec `json:"storage,omitzero"`
+
+	// log says how the log is cut into segments, kept and flushed.
+	// +optional
+	// +kubebuilder:default={}
+	Log LogSpec `json:"log,omitzero"`
+
+	// replication tunes how followers copy the log from the leader.
+	// +optional
+	// +kubebuilder:default={}
+	Replication ReplicationSpec `json:"replication,omitzero"`
+
+	// leaderElection says when a silent leader is replaced, and by whom.
+	// +optional
+	// +kubebuilder:default={}
+	LeaderElection LeaderElectionSpec `json:"leaderElection,omitzero"`
+
+	// persistentVolumeClaimRetentionPolicy says what happens to the volumes of
+	// replicas that go away.
+	// +optional
+	// +kubebuilder:default={}
+	PersistentVolumeClaimRetentionPolicy RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitzero"`
+
+	// resources are the requests and limits of a replica's container. Go's memory
+	// limit (GOMEMLIMIT) follows limits.memory.
+	// +optional
+	// +kubebuilder:default={requests: {cpu: "100m", memory: "128Mi"}, limits: {memory: "512Mi"}}
+	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
+
+	// scheduling says on which nodes replicas may run.
+	// +optional
+	// +kubebuilder:default={}
+	Scheduling SchedulingSpec `json:"scheduling,omitzero"`
+
+	// image is the container image of the replicas; the operator's own default
+	// when unset, so that an upgrade of the operator upgrades the replicas.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	Image string `json:"image,omitempty"`
+}
+
+// StorageSpec describes the volume of each replica.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName is immutable: a volume cannot change its class"
+type StorageSpec struct {
+	// size of the volume. It can grow where the storage class allows it, and never
+	// shrinks.
+	// +optional
+	// +kubebuilder:default="10Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="storage.size must be at least 64Mi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="storage.size must not shrink: a volume cannot be made smaller"
+	Size resource.Quantity `json:"size,omitzero"`
+
+	// storageClassName of the volumes; the cluster's default class when unset. It
+	// cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// FlushPolicy says when appended batches are synced to the disk.
+//
+// +kubebuilder:validation:Enum=Never;EveryBatch
+type FlushPolicy string
+
+const (
+	// FlushNever leaves the sync to the operating system: a record is safe because
+	// min ISR machines hold it, as in Kafka.
+	FlushNever FlushPolicy = "Never"
+	// FlushEveryBatch syncs each batch before it counts as replicated.
+	FlushEveryBatch FlushPolicy = "EveryBatch"
+)
+
+// LogSpec says how the log is cut into segments, kept and flushed.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxMessageBytes) || !has(self.segmentBytes) || self.maxMessageBytes <= self.segmentBytes",message="log.maxMessageBytes must not be greater than log.segmentBytes: a batch has to fit into one segment"
+type LogSpec struct {
+	// segmentBytes is the size at which a segment is closed and the next begun
+	// (Kafka's segment.bytes). The newest segment is never deleted by retention.
+	// +optional
+	// +kubebuilder:default=268435456
+	// +kubebuilder:validation:Minimum=1048576
+	// +kubebuilder:validation:Maximum=2147483647
+	SegmentBytes int64 `json:"segmentBytes,omitempty"`
+
+	// retentionBytes bounds the log: its oldest segments are deleted beyond it. -1
+	// is no bound.
+	// +optional
+	// +kubebuilder:default=-1
+	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:XValidation:rule="self == -1 || self >= 1048576",message="log.retentionBytes must be -1 (no bound) or at least 1048576"
+	RetentionBytes int64 `json:"retentionBytes,omitempty"`
+
+	// retentionSeconds is how long a record is kept at least; -1 is for ever.
+	// +optional
+	// +kubebuilder:default=604800
+	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=3153600000
+	// +kubebuilder:validation:XValidation:rule="self == -1 || self >= 1",message="log.retentionSeconds must be -1 (for ever) or at least 1"
+	RetentionSeconds int64 `json:"retentionSeconds,omitempty"`
+
+	// maxMessageBytes is the largest record batch that is accepted (Kafka's
+	// max.message.bytes).
+	// +optional
+	// +kubebuilder:default=1048588
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=104857600
+	MaxMessageBytes int32 `json:"maxMessageBytes,omitempty"`
+
+	// flush says when batches are synced to disk. When unset it is EveryBatch if
+	// replicas or minInSyncReplicas is 1, where no other machine holds the records,
+	// else Never; status.flush shows the value in effect.
+	// +optional
+	Flush FlushPolicy `json:"flush,omitempty"`
+}
+
+// ReplicationSpec tunes how followers copy the log from the leader.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.fetchMaxWaitMilliseconds) || !has(self.lagTimeMaxSeconds) || self.fetchMaxWaitMilliseconds < self.lagTimeMaxSeconds * 1000",message="replication.fetchMaxWaitMilliseconds must be less than replication.lagTimeMaxSeconds: a waiting follower would count as lagging"
+type ReplicationSpec struct {
+	// lagTimeMaxSeconds is how long a follower may be silent, or behind, and still
+	// be in sync (Kafka's replica.lag.time.max.ms).
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	LagTimeMaxSeconds int32 `json:"lagTimeMaxSeconds,omitempty"`
+
+	// fetchMaxWaitMilliseconds is how long the leader holds a follower's fetch when
+	// there is nothing new (Kafka's replica.fetch.wait.max.ms).
+	// +optional
+	// +kubebuilder:default=500
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=30000
+	FetchMaxWaitMilliseconds int32 `json:"fetchMaxWaitMilliseconds,omitempty"`
+
+	// fetchMaxBytes bounds one response to a follower. A single larger batch is
+	// still sent, so that replication cannot stop.
+	// +optional
+	// +kubebuilder:default=10485760
+	// +kubebuilder:validation:Minimum=65536
+	// +kubebuilder:validation:Maximum=104857600
+	FetchMaxBytes int32 `json:"fetchMaxBytes,omitempty"`
+}
+
+// UncleanElection says whether a replica outside the ISR may ever lead without
+// being asked by a user.
+//
+// +kubebuilder:validation:Enum=Never;LastKnownLeader
+type UncleanElection string
+
+const (
+	// UncleanNever keeps the partition without a leader until an ISR member is back.
+	UncleanNever UncleanElection = "Never"
+	// UncleanLastKnownLeader lets the last leader lead again from an empty ISR when
+	// it came back on its own volume (KIP-966's last known leader). It may lose
+	// records; the status then says so.
+	UncleanLastKnownLeader UncleanElection = "LastKnownLeader"
+)
+
+// LeaderElectionSpec says when a silent leader is replaced, and by whom.
+type LeaderElectionSpec struct {
+	// leaseDurationSeconds is how long a leader may fail to renew its lease before
+	// another in-sync replica is elected. Only a leader that vanished with its node
+	// is waited for; a dead process or a deleted pod is replaced at once.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=300
+	LeaseDurationSeconds int32 `json:"leaseDurationSeconds,omitempty"`
+
+	// unclean says whether a replica outside the ISR may be elected automatically.
+	// +optional
+	// +kubebuilder:default=Never
+	Unclean UncleanElection `json:"unclean,omitempty"`
+}
+
+// RetentionPolicyType says whether a volume is kept.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type RetentionPolicyType string
+
+const (
+	// RetainVolume keeps the volume claim and its data.
+	RetainVolume RetentionPolicyType = "Retain"
+	// DeleteVolume deletes the volume claim.
+	DeleteVolume RetentionPolicyType = "Delete"
+)
+
+// RetentionPolicy says what happens to the volumes of replicas that go away. It is
+// named as in a StatefulSet.
+type RetentionPolicy struct {
+	// whenDeleted applies when the ReplicatedPartition is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenDeleted RetentionPolicyType `json:"whenDeleted,omitempty"`
+
+	// whenScaled applies when a replica is removed by scaling down.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenScaled RetentionPolicyType `json:"whenScaled,omitempty"`
+}
+
+// SchedulingSpec says on which nodes replicas may run.
+type SchedulingSpec struct {
+	// affinity of the pods.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// tolerations of the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// topologySpreadConstraints of the pods. When unset replicas are spread over
+	// nodes and zones as far as that is possible. A constraint without a
+	// labelSelector gets one that selects the replicas of this partition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+}
