@@ -33,12 +33,12 @@ var zstdDecoders = sync.Pool{New: func() any {
 
 // open returns the records of b as a source that gives at most limit bytes if it
 // has to decompress, and a function that must be called when done with it.
-func open(b Batch, limit int64) (source, func(), error) {
+func open(b Batch, limit int64) (*source, func(), error) {
 	none := func() {}
 	payload := []byte(b[HeaderSize:])
 	switch b.Codec() {
 	case CodecNone:
-		return &memory{payload}, none, nil
+		return &source{b: payload}, none, nil
 	case CodecGzip:
 		r, err := gzip.NewReader(bytes.NewReader(payload))
 		if err != nil {

@@ -57,7 +57,7 @@ func Records(b Batch) iter.Seq2[Record, error] {
 	}
 }
 
-func decodeRecord(src source, b Batch) (Record, error) {
+func decodeRecord(src *source, b Batch) (Record, error) {
 	h, err := readHead(src)
 	if err != nil {
 		return Record{}, err
@@ -111,10 +111,10 @@ func (h *head) end() error {
 // minRecord is the length of a record with null key, null value and no headers.
 const minRecord = 6
 
-func readHead(src source) (head, error) {
+func readHead(src *source) (head, error) {
 	var h head
 	var ignored int64
-	length, err := varint(src, &ignored)
+	length, err := src.varint(&ignored)
 	if err != nil {
 		return h, broken(err)
 	}
@@ -122,21 +122,21 @@ func readHead(src source) (head, error) {
 		return h, fmt.Errorf("%w: length %d", ErrInvalidRecord, length)
 	}
 	h.left = length - 1
-	if _, err = src.ReadByte(); err != nil { // attributes: none is defined
+	if _, err = src.readByte(); err != nil { // attributes: none is defined
 		return h, broken(err)
 	}
-	if h.timestampDelta, err = varint(src, &h.left); err != nil {
+	if h.timestampDelta, err = src.varint(&h.left); err != nil {
 		return h, broken(err)
 	}
-	if h.offsetDelta, err = varint(src, &h.left); err != nil {
+	if h.offsetDelta, err = src.varint(&h.left); err != nil {
 		return h, broken(err)
 	}
 	return h, nil
 }
 
 // fieldLength reads the length of a key or value: -1 is null.
-func fieldLength(src source, left *int64) (int64, error) {
-	n, err := varint(src, left)
+func fieldLength(src *source, left *int64) (int64, error) {
+	n, err := src.varint(left)
 	if err != nil {
 		return 0, broken(err)
 	}
@@ -146,7 +146,7 @@ func fieldLength(src source, left *int64) (int64, error) {
 	return n, nil
 }
 
-func field(src source, left *int64) ([]byte, error) {
+func field(src *source, left *int64) ([]byte, error) {
 	n, err := fieldLength(src, left)
 	if err != nil || n < 0 {
 		return nil, err
@@ -159,7 +159,7 @@ func field(src source, left *int64) ([]byte, error) {
 	return v, nil
 }
 
-func skipField(src source, left *int64) (null bool, err error) {
+func skipField(src *source, left *int64) (null bool, err error) {
 	n, err := fieldLength(src, left)
 	if err != nil || n < 0 {
 		return true, err
@@ -171,8 +171,8 @@ func skipField(src source, left *int64) (null bool, err error) {
 	return false, nil
 }
 
-func headerCount(src source, left *int64) (int64, error) {
-	n, err := varint(src, left)
+func headerCount(src *source, left *int64) (int64, error) {
+	n, err := src.varint(left)
 	if err != nil {
 		return 0, broken(err)
 	}

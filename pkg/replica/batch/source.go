@@ -7,57 +7,28 @@ import (
 	"io"
 )
 
-// source is where encoded records come from: the batch itself, or what a
-// decompressor makes of it. Running out of bytes is io.EOF or
-// io.ErrUnexpectedEOF; the caller decides what that means.
-type source interface {
-	io.ByteReader
-	// skip drops n bytes.
-	skip(n int64) error
-	// take returns the next n bytes. They stay valid.
-	take(n int64) ([]byte, error)
-}
-
-// memory is a source over uncompressed records; take does not copy.
-type memory struct{ b []byte }
-
-func (m *memory) ReadByte() (byte, error) {
-	if len(m.b) == 0 {
-		return 0, io.EOF
-	}
-	c := m.b[0]
-	m.b = m.b[1:]
-	return c, nil
-}
-
-func (m *memory) skip(n int64) error {
-	_, err := m.take(n)
-	return err
-}
-
-func (m *memory) take(n int64) ([]byte, error) {
-	if n > int64(len(m.b)) {
-		return nil, io.ErrUnexpectedEOF
-	}
-	head := m.b[:n:n]
-	m.b = m.b[n:]
-	return head, nil
-}
-
-// stream is a source over a decompressor that gives at most limit bytes, so that
-// a small batch cannot claim much memory or time ("zip bomb").
-type stream struct {
+// source is where encoded records come from: the batch itself (r is nil), or what
+// a decompressor makes of it. It is one struct for both, since an interface here
+// costs more than all the rest of a validation.
+//
+// Running out of bytes is io.EOF or io.ErrUnexpectedEOF; the caller decides what
+// that means.
+type source struct {
+	// b holds the uncompressed records.
+	b []byte
+	// r is the decompressor's output. It gives at most left bytes, so that a small
+	// batch cannot claim much memory or time ("zip bomb").
 	r    *bufio.Reader
 	left int64
 }
 
 const streamBuffer = 4 << 10
 
-func newStream(r io.Reader, limit int64) *stream {
-	return &stream{r: bufio.NewReaderSize(r, streamBuffer), left: limit}
+func newStream(r io.Reader, limit int64) *source {
+	return &source{r: bufio.NewReaderSize(r, streamBuffer), left: limit}
 }
 
-func (s *stream) spend(n int64) error {
+func (s *source) spend(n int64) error {
 	if n > s.left {
 		return fmt.Errorf("%w: its records take more than the limit when decompressed", ErrMessageTooLarge)
 	}
@@ -65,14 +36,43 @@ func (s *stream) spend(n int64) error {
 	return nil
 }
 
-func (s *stream) ReadByte() (byte, error) {
-	if err := s.spend(1); err != nil {
-		return 0, err
+func (s *source) readByte() (byte, error) {
+	if s.r != nil {
+		if err := s.spend(1); err != nil {
+			return 0, err
+		}
+		return s.r.ReadByte()
 	}
-	return s.r.ReadByte()
+	if len(s.b) == 0 {
+		return 0, io.EOF
+	}
+	c := s.b[0]
+	s.b = s.b[1:]
+	return c, nil
 }
 
-func (s *stream) skip(n int64) error {
+// atEnd returns nil if no byte is left, and an error otherwise.
+func (s *source) atEnd() error {
+	if s.r != nil {
+		if _, err := s.r.ReadByte(); err != io.EOF {
+			if err != nil {
+				return broken(err)
+			}
+			return fmt.Errorf("%w: bytes follow its last record", ErrInvalidRecord)
+		}
+	}
+	if len(s.b) > 0 {
+		return fmt.Errorf("%w: %d bytes follow its last record", ErrInvalidRecord, len(s.b))
+	}
+	return nil
+}
+
+// skip drops n bytes.
+func (s *source) skip(n int64) error {
+	if s.r == nil {
+		_, err := s.take(n)
+		return err
+	}
 	if err := s.spend(n); err != nil {
 		return err
 	}
@@ -87,16 +87,26 @@ func (s *stream) skip(n int64) error {
 	return nil
 }
 
-// take grows the result as bytes arrive: a length that lies costs nothing.
-func (s *stream) take(n int64) ([]byte, error) {
+// take returns the next n bytes, which stay valid. Uncompressed ones are not
+// copied; of a decompressor the result grows as bytes arrive, so that a length
+// which lies costs nothing.
+func (s *source) take(n int64) ([]byte, error) {
+	if s.r == nil {
+		if n > int64(len(s.b)) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		head := s.b[:n:n]
+		s.b = s.b[n:]
+		return head, nil
+	}
 	if err := s.spend(n); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, min(n, 64<<10))
+	const step = 64 << 10
+	out := make([]byte, 0, min(n, step))
 	for int64(len(out)) < n {
-		k := min(n-int64(len(out)), 64<<10)
 		at := len(out)
-		out = append(out, make([]byte, k)...)
+		out = append(out, make([]byte, min(n-int64(at), step))...)
 		if _, err := io.ReadFull(s.r, out[at:]); err != nil {
 			return nil, err
 		}
@@ -106,19 +116,18 @@ func (s *stream) take(n int64) ([]byte, error) {
 
 // varint reads a zig-zag number and takes its length off *left, the bytes that
 // remain of the record around it.
-func varint(s source, left *int64) (int64, error) {
-	c := counter{s: s}
-	v, err := binary.ReadVarint(&c)
-	*left -= c.n
-	return v, err
-}
-
-type counter struct {
-	s source
-	n int64
-}
-
-func (c *counter) ReadByte() (byte, error) {
-	c.n++
-	return c.s.ReadByte()
+func (s *source) varint(left *int64) (int64, error) {
+	var u uint64
+	for i := range binary.MaxVarintLen64 {
+		c, err := s.readByte()
+		if err != nil {
+			return 0, err
+		}
+		*left--
+		u |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return int64(u>>1) ^ -int64(u&1), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: a number of more than %d bytes", ErrInvalidRecord, binary.MaxVarintLen64)
 }

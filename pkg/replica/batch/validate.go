@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"time"
 )
@@ -143,16 +142,13 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 		}
 		newest = max(newest, ts)
 	}
-	if _, err := src.ReadByte(); !errors.Is(err, io.EOF) {
-		if err != nil {
-			return 0, broken(err)
-		}
-		return 0, fmt.Errorf("%w: bytes follow its %d records", ErrInvalidRecord, b.Count())
+	if err := src.atEnd(); err != nil {
+		return 0, err
 	}
 	return newest, nil
 }
 
-func walkRecord(src source) (head, error) {
+func walkRecord(src *source) (head, error) {
 	h, err := readHead(src)
 	if err != nil {
 		return h, err
