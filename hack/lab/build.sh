@@ -6,7 +6,7 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 cd "$HERE"
 K8S=v1.37.2
-CACHE=${LAB_CACHE:-${HOME:-/root}/.cache/tidemark-lab}
+CACHE=${LAB_CACHE:-${HOME:?set HOME or LAB_CACHE}/.cache/tidemark-lab}
 PROGRAMS="kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl etcd helm"
 
 # -trimpath and constant -X values make Go's build cache serve every clone; -l (no inlining) compiles a sixth faster.

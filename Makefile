@@ -1,0 +1,109 @@
+# Tidemark. `make help` explains every target. All of them can be repeated, and do their own set-up on a Debian that has
+# root and Go.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The user's own cluster instead of the local one: a context of kubectl, and an image that its nodes can pull.
+CONTEXT ?=
+IMAGE ?=
+NAMESPACE ?= tidemark-system
+RUNS ?= 10
+export CONTEXT IMAGE NAMESPACE RUNS
+
+LAB := hack/lab
+export KUBEBUILDER_ASSETS := $(CURDIR)/$(LAB)/bin
+GOTEST ?= go test
+TESTFLAGS ?= -race -timeout 20m
+
+##@ Develop
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nVariables: CONTEXT=name uses that kubectl context instead of the local cluster, and needs IMAGE=registry/tidemark:tag;\nNAMESPACE (%s) is where the operator goes; RUNS (%s) is how often bench-failover repeats.\n' '$(NAMESPACE)' '$(RUNS)'
+
+.PHONY: generate
+generate: ## write generated Go code (deep copies, codecs)
+	hack/generate.sh code
+
+.PHONY: manifests
+manifests: ## write CRD and roles, also into the chart
+	hack/generate.sh manifests
+
+.PHONY: fmt
+fmt: ## gofmt everything
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+.PHONY: vet
+vet: ## go vet, with the e2e tests
+	go vet ./...
+	go vet -tags e2e ./test/...
+
+.PHONY: lint
+lint: ## golangci-lint, at a pinned version that is built once
+	hack/lint.sh
+
+.PHONY: verify
+verify: ## regenerate in a copy and fail on a diff; gofmt, go vet, go mod tidy
+	hack/verify.sh
+
+.PHONY: build
+build: ## the two binaries, into bin
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/ ./cmd/manager ./cmd/replica
+
+.PHONY: image
+image: ## one image with both binaries, without Docker; a running local cluster gets it at once
+	hack/image.sh
+
+##@ Test
+
+.PHONY: test
+test: lab ## unit, scenario and API server tests, with the race detector
+	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev
+	$(GOTEST) $(TESTFLAGS) ./...
+
+.PHONY: e2e
+e2e: cluster-up ## end-to-end tests on the local three-node cluster
+	hack/e2e.sh
+
+.PHONY: bench
+bench: ## Go benchmarks, with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-failover
+bench-failover: cluster-up ## time without acknowledgements after process kill, pod deletion and power cut: median and max
+	hack/e2e.sh bench
+
+##@ Run
+
+.PHONY: lab
+lab: ## programs of the local Kubernetes; the first time this compiles Kubernetes (5 minutes)
+	@$(LAB)/build.sh
+
+.PHONY: cluster-up
+cluster-up: lab ## start the local three-node Kubernetes, with the image on it
+	hack/image.sh
+	$(LAB)/cluster.sh up
+
+.PHONY: cluster-down
+cluster-down: ## stop it and remove every trace of it
+	$(LAB)/cluster.sh down
+
+.PHONY: install
+install: ## install the CRD only
+	hack/deploy.sh crd
+
+.PHONY: deploy
+deploy: ## install or upgrade the operator with its Helm chart
+	hack/deploy.sh
+
+.PHONY: demo
+demo: ## the whole story: cluster, install, produce with kcat, kill the leader, nothing lost
+	hack/demo.sh
+
+.PHONY: demo-down
+demo-down: ## remove what the demo left; the local cluster too
+	hack/demo.sh down
