@@ -248,3 +248,8 @@ func (c *Core) mayJoin(id epoch.ReplicaID, r *remote, now time.Duration) bool {
 	return c.eligible(id, r) && !c.gone(id, r, now) && r.leo >= c.hw &&
 		(r.leo >= c.epochStart || c.guards.off(GuardEpochStart)) && c.isCaughtUp(r, now)
 }
+
+// Live reports that the leader knows a replica to be at work and to keep up.
+func (c *Core) Live(now time.Duration, id epoch.ReplicaID) bool {
+	return c.role == Leader && c.live(id, now)
+}

@@ -15,13 +15,19 @@ func (c *Core) Stop(now time.Duration) {
 }
 
 // Released reports that nobody waits for this replica any more: it neither leads nor
-// is in the ISR, or nobody leads at all.
+// is in the ISR, or nothing that could be waited for would change that.
 func (c *Core) Released() bool {
 	rec := c.snap.Record
-	if _, assigned := rec.Replica(c.me.ID); !assigned {
+	me, assigned := rec.Replica(c.me.ID)
+	switch {
+	case !assigned:
+		return true
+	case c.role == Leader:
+		return len(rec.Replicas) == 1
+	case !rec.InSync(c.me.ID), rec.Leader == epoch.NoReplica:
 		return true
 	}
-	return c.role != Leader && (!rec.InSync(c.me.ID) || rec.Leader == epoch.NoReplica)
+	return me.Stopping && len(rec.ISR)-1 < rec.MinISR // the leader may not take it out
 }
 
 // handOver is the record with a successor in office, if this leader is to go and
