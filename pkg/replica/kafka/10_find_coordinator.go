@@ -1,0 +1,43 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// FindCoordinator (key 10).
+//
+// Versions 0 to 4 are served, and always answered with COORDINATOR_NOT_AVAILABLE:
+// neither consumer groups nor transactions are served. The key is advertised all
+// the same, because librdkafka derives from it whether it may compress with lz4.
+// v1 adds the message, v3 is flexible, v4 asks for several keys.
+var apiFindCoordinator = &api{key: keyFindCoordinator, name: "FindCoordinator", min: 0, max: 4, handle: (*exchange).findCoordinator}
+
+const (
+	findCoordinatorFirstBatched = 4
+	coordinatorTypeTransaction  = 1
+
+	groupsRefused = "consumer groups are not served yet; read with assign() instead of subscribe()"
+)
+
+func (x *exchange) findCoordinator(_ context.Context, untyped kmsg.Request) (kmsg.Response, error) {
+	req := untyped.(*kmsg.FindCoordinatorRequest)
+	resp := kmsg.NewPtrFindCoordinatorResponse()
+	resp.Version = x.version
+	message := groupsRefused
+	if req.CoordinatorType == coordinatorTypeTransaction {
+		message = transactionsRefused
+	}
+	if x.version < findCoordinatorFirstBatched {
+		resp.ErrorCode, resp.ErrorMessage, resp.NodeID, resp.Port = x.fail(CodeCoordinatorNotAvailable), &message, -1, -1
+		return resp, nil
+	}
+	for _, key := range req.CoordinatorKeys {
+		c := kmsg.NewFindCoordinatorResponseCoordinator()
+		c.Key, c.NodeID, c.Port = key, -1, -1
+		c.ErrorCode, c.ErrorMessage = x.fail(CodeCoordinatorNotAvailable), &message
+		resp.Coordinators = append(resp.Coordinators, c)
+	}
+	return resp, nil
+}
