@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -12,12 +13,13 @@ import (
 
 type fields = map[string]json.RawMessage
 
-// knownKeys lists the JSON keys of a struct type.
+// knownKeys lists the JSON keys of a struct type, true for those that every text
+// has: a field added within version 1 must be optional.
 func knownKeys(t reflect.Type) map[string]bool {
 	keys := make(map[string]bool, t.NumField())
 	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		keys[name] = true
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		keys[name] = !strings.Contains(options, "omit")
 	}
 	return keys
 }
@@ -28,13 +30,19 @@ var (
 )
 
 // exact decodes a JSON object into the struct at v, by exactly spelled keys only.
+// A required key that is missing is an error: zero would be a guess.
 func exact[T any](b []byte, v *T) error {
 	var m fields
 	if err := json.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	keys := knownKeys(reflect.TypeFor[T]())
-	maps.DeleteFunc(m, func(k string, _ json.RawMessage) bool { return !keys[k] })
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if raw, ok := m[k]; keys[k] && (!ok || string(raw) == "null") {
+			return fmt.Errorf("%w: it has no %q", ErrMalformed, k)
+		}
+	}
+	drop(m, keys, false)
 	known, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -70,11 +78,19 @@ func unknownFields(previous []byte) (fields, map[epoch.ReplicaID]fields, error) 
 		if err := json.Unmarshal(m["id"], &id); err != nil {
 			return nil, nil, fmt.Errorf("%w: a replica without an id", ErrMalformed)
 		}
-		maps.DeleteFunc(m, func(k string, _ json.RawMessage) bool { return replicaKeys[k] })
+		drop(m, replicaKeys, true)
 		byID[id] = m
 	}
-	maps.DeleteFunc(top, func(k string, _ json.RawMessage) bool { return stateKeys[k] })
+	drop(top, stateKeys, true)
 	return top, byID, nil
+}
+
+// drop removes the known keys from m, or the unknown ones.
+func drop(m fields, keys map[string]bool, known bool) {
+	maps.DeleteFunc(m, func(k string, _ json.RawMessage) bool {
+		_, ok := keys[k]
+		return ok == known
+	})
 }
 
 // withFields encodes v with extra fields behind its own.
