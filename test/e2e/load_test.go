@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/tidemark-io/tidemark/test/history"
+	"github.com/tidemark-io/tidemark/test/prober"
+)
+
+// output runs a program and returns what it printed, whatever became of it: for explanations and cleaning up, which go on
+// when the test has ended.
+func output(name string, args ...string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	return string(out)
+}
+
+// load writes to a partition and reads along, until it is finished.
+type load struct {
+	partition partition
+	brokers   []string
+	history   *history.Log
+	prober    *prober.Prober
+	stopRead  context.CancelFunc
+	seen      func() []history.Record
+}
+
+// startLoad returns once the first record has been acknowledged.
+func startLoad(t testing.TB, p partition) *load {
+	t.Helper()
+	l := &load{partition: p, brokers: p.brokers(t), history: history.NewLog()}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	l.stopRead = cancel
+	var err error
+	if l.seen, err = prober.Follow(ctx, l.brokers, p.name); err != nil {
+		t.Fatal(err)
+	}
+	if l.prober, err = prober.Start(prober.Config{Brokers: l.brokers, Topic: p.name, History: l.history}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // a test that has finished has stopped it; a second time does nothing
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, _ = l.prober.Stop(ctx)
+	})
+	l.await(t, time.Now())
+	return l
+}
+
+// await waits until a record that was sent after the given moment has been acknowledged.
+func (l *load) await(t testing.TB, after time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := l.prober.Await(ctx, after); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// report logs how long nothing was acknowledged after a fault.
+func (l *load) report(t testing.TB, what string, fault time.Time) time.Duration {
+	t.Helper()
+	gap := l.prober.Longest(fault)
+	t.Logf("%s: first acknowledged record after %d ms (longest time without one: %d ms)",
+		what, gap.To.Sub(fault).Milliseconds(), gap.Length().Milliseconds())
+	return gap.To.Sub(fault)
+}
+
+// finish stops writing, reads the log from start to end and checks it. No record may have failed: every fault here is one
+// that a producer's retries absorb.
+func (l *load) finish(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	end, err := l.prober.Stop(ctx)
+	if err != nil {
+		t.Errorf("a producer that retries must not see an error: %v", err)
+	}
+	final, err := prober.ReadAll(ctx, l.brokers, l.partition.name, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.stopRead()
+	verdict := l.history.Check(final, l.seen())
+	t.Log(verdict)
+	if err := verdict.Err(); err != nil {
+		t.Error(err)
+	}
+}
