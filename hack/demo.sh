@@ -1,11 +1,11 @@
 #!/bin/bash
 # demo.sh [down]   Tidemark's main job on a real Kubernetes, step by step; `down` removes what it left.
 #   CONTEXT=name IMAGE=registry/tidemark:tag   uses a cluster of yours. kcat then runs in a pod (CLIENT_IMAGE, edenhill/kcat:1.7.1).
-#   LINES=100000   how many lines of text are written.
+#   TEXT_LINES=100000   how many lines of text are written.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-LINES=${LINES:-100000}
+TEXT_LINES=${TEXT_LINES:-100000}
 CLIENT_IMAGE=${CLIENT_IMAGE:-edenhill/kcat:1.7.1}
 RP=orders
 NS=default
@@ -56,15 +56,15 @@ install_and_apply() {
 # text   real text that every machine with Go has: the lines of Go's own sources, numbered
 make_text() {
   find "$(go env GOROOT)/src" -name '*.go' -print0 | LC_ALL=C sort -z | xargs -0 cat 2>/dev/null |
-    LC_ALL=C awk -v n="$LINES" 'NR > n { exit } { print NR "\t" $0 }' >"$tmp/in" || true # cat is cut off, which is no failure
-  [ "$(wc -l <"$tmp/in")" -ge "$LINES" ] || fail "Go's sources have only $(wc -l <"$tmp/in") lines"
+    LC_ALL=C awk -v n="$TEXT_LINES" 'NR > n { exit } { print NR "\t" $0 }' >"$tmp/in" || true # cat is cut off, which is no failure
+  [ "$(wc -l <"$tmp/in")" -ge "$TEXT_LINES" ] || fail "Go's sources have only $(wc -l <"$tmp/in") lines"
 }
 
 # feed   hands the text over at about 15,000 lines a second, so that there is a middle; says when that is reached
 feed() {
   perl -e '$| = 1; my ($half, $mark) = @ARGV; open my $in, "<", "'"$tmp/in"'" or die; my $n = 0;
     while (<$in>) { print; $n++; select undef, undef, undef, 0.01 if $n % 150 == 0; if ($n == $half) { open my $m, ">", $mark or die } }' \
-    $((LINES / 2)) "$tmp/half"
+    $((TEXT_LINES / 2)) "$tmp/half"
 }
 
 # kill_leader NAME   prints when, in nanoseconds
@@ -85,7 +85,7 @@ start_prober() {
 produce_and_kill() {
   local leader epoch producer
   start=$(client kcat -b "$BROKER" -Q -t "$RP:0:-1" | sed -E 's/.* offset //')
-  step "4. kcat writes $LINES lines of Go's sources with acks=all and an idempotent producer, from offset $start on"
+  step "4. kcat writes $TEXT_LINES lines of Go's sources with acks=all and an idempotent producer, from offset $start on"
   start_prober
   feed | client kcat -b "$BROKER" -P -t $RP -X acks=all -X enable.idempotence=true >"$tmp/kcat" 2>&1 &
   producer=$!

@@ -13,7 +13,7 @@ code() {
 
 manifests() {
   go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
-  [ ! -d controllers ] || go tool controller-gen rbac:roleName=tidemark-manager paths=./controllers/... output:rbac:artifacts:config=config/rbac
+  [ ! -d controllers ] || go tool controller-gen rbac:roleName=tidemark-operator paths=./controllers/... output:rbac:artifacts:config=config/rbac
   [ ! -d charts/tidemark/templates ] || chart_crd >charts/tidemark/templates/crd.yaml
 }
 
