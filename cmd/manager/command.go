@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/tidemark-io/tidemark/controllers"
+)
+
+// options are the flags.
+type options struct {
+	replicaImage, pullPolicy string
+	pullSecrets, namespaces  []string
+	workers                  int
+	metricsAddress           string
+	healthAddress            string
+	leaderElection           bool
+	leaderElectionNamespace  string
+	logLevel                 string
+	shutdownTimeout          time.Duration
+}
+
+func command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:           "manager",
+		Short:         "Run Tidemark's operator",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.replicaImage, "replica-image", "", "image of replicas whose spec names none (required)")
+	f.StringVar(&o.pullPolicy, "replica-image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
+	f.StringSliceVar(&o.pullSecrets, "replica-image-pull-secrets", nil, "names of Secrets, in the partitions' namespaces, to pull the image with")
+	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to work in; all when empty")
+	f.IntVar(&o.workers, "workers", 8, "partitions that are worked on at once")
+	f.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; 0 for nowhere")
+	f.StringVar(&o.healthAddress, "health-address", ":8081", "where /healthz and /readyz are served")
+	f.BoolVar(&o.leaderElection, "leader-elect", false, "let one of several managers work, the others stand by")
+	f.StringVar(&o.leaderElectionNamespace, "leader-elect-namespace", "", "namespace of the managers' own Lease; the pod's when empty")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "how long work in progress may take to end")
+	return cmd
+}
+
+func run(ctx context.Context, o options) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return fmt.Errorf("--log-level: %w", err)
+	}
+	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	log.Info("operator starts", "replicaImage", o.replicaImage, "namespaces", o.namespaces)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+func newManager(o options) (ctrl.Manager, error) {
+	policy, err := pullPolicy(o.pullPolicy)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	// Elections must not queue behind the making of a hundred partitions.
+	cfg.QPS, cfg.Burst = 100, 200
+	scheme, err := controllers.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	caches, err := controllers.CacheOptions(o.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                  scheme,
+		Cache:                   caches,
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:  o.healthAddress,
+		LeaderElection:          o.leaderElection,
+		LeaderElectionID:        "tidemark-operator",
+		LeaderElectionNamespace: o.leaderElectionNamespace,
+		// The process ends when it has stopped working, so nothing runs on without the
+		// Lease.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &o.shutdownTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the operator: %w", err)
+	}
+	for name, add := range map[string]func(string, healthz.Checker) error{"live": mgr.AddHealthzCheck, "ready": mgr.AddReadyzCheck} {
+		if err := add(name, healthz.Ping); err != nil {
+			return nil, fmt.Errorf("add the check %s: %w", name, err)
+		}
+	}
+	return mgr, controllers.Setup(mgr, controllers.Options{
+		Defaults:   controllers.ReplicaDefaults{Image: o.replicaImage, PullPolicy: policy, PullSecrets: o.pullSecrets},
+		Namespaces: o.namespaces, Workers: o.workers,
+	})
+}
+
+func pullPolicy(s string) (corev1.PullPolicy, error) {
+	switch p := corev1.PullPolicy(s); p {
+	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+		return p, nil
+	}
+	return "", fmt.Errorf("--replica-image-pull-policy: %q is not Always, IfNotPresent or Never", s)
+}

@@ -1,0 +1,115 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// outcome is what came of a plan.
+type outcome struct {
+	// err is the first error; what came after it was still tried unless it depends on
+	// it.
+	err error
+	// refused is set if the API server refused an object for good.
+	refused *Progress
+	// recordChanged tells that the record was changed: it is looked at again at once.
+	recordChanged bool
+}
+
+// apply carries out a plan in its order. Changes of the record come first. A failed
+// one ends the run, since the rest was planned on the record; a refused object does
+// not keep the others from being applied.
+func (r *Reconciler) apply(ctx context.Context, o *Observation, p Plan) outcome {
+	var out outcome
+	for _, a := range p.Actions {
+		stop, err := r.carryOut(ctx, o, a, &out)
+		if err != nil && out.err == nil {
+			out.err = err
+		}
+		if stop {
+			return out
+		}
+	}
+	return out
+}
+
+// carryOut does one action and reports whether the rest of the plan is void.
+func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out *outcome) (bool, error) {
+	rp := o.Partition
+	switch a := a.(type) {
+	case CreateRecord:
+		return true, r.createRecord(ctx, rp)
+	case Elect:
+		rec, err := r.elect(ctx, rp, a)
+		out.recordChanged = err == nil
+		if err == nil {
+			r.electionHeld(ctx, rp, rec, a)
+		}
+		return true, ignoreOvertaken(err)
+	case Assign:
+		_, err := r.assign(ctx, rp, a)
+		out.recordChanged = err == nil
+		return err != nil, ignoreOvertaken(err)
+	case Apply:
+		err := r.applyObject(ctx, a)
+		return false, out.classify(a, err)
+	case Remove:
+		return false, r.deleteExactly(ctx, a.Object)
+	case CreatePod:
+		return false, r.createPod(ctx, o, a)
+	case DeletePod:
+		return false, r.deletePod(ctx, o, a)
+	case DeleteClaim:
+		return false, r.deleteClaim(ctx, o, a)
+	}
+	return true, fmt.Errorf("unknown action %T: this is a fault of the operator", a)
+}
+
+// ignoreOvertaken drops what is no failure: the record moved on, or a rule said no
+// on the newer record. The next reconcile judges anew.
+func ignoreOvertaken(err error) error {
+	var refusal *epoch.Refusal
+	if errors.Is(err, errOvertaken) || errors.Is(err, epoch.ErrNoChange) || errors.As(err, &refusal) {
+		return nil
+	}
+	return err
+}
+
+// classify keeps a refusal of the API server for the status, where repeating it
+// would not help.
+func (out *outcome) classify(a Apply, err error) error {
+	if err == nil || !(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+		return err
+	}
+	reason := v1alpha1.ReasonApplyFailed
+	if a.Live != nil && a.Desired.GetObjectKind().GroupVersionKind().Kind == "PersistentVolumeClaim" {
+		reason = v1alpha1.ReasonStorageResizeRefused
+	}
+	if out.refused == nil {
+		out.refused = &Progress{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf("%s was refused: %v", describe(a.Desired), err)}
+	}
+	return nil
+}
+
+// progress is the plan's, unless something went wrong in applying it.
+func (out *outcome) progress(p Plan) Progress {
+	switch {
+	case out.refused != nil:
+		return *out.refused
+	case out.err != nil && !isConflict(out.err):
+		return Progress{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonApplyFailed, Message: out.err.Error()}
+	}
+	return p.Progress
+}
+
+// isConflict reports whether err is a lost race, to be run again without a word.
+func isConflict(err error) bool {
+	return apierrors.IsConflict(err) || errors.Is(err, epoch.ErrConflict)
+}

@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// RecordState says what was found where the partition record should be.
+type RecordState int
+
+const (
+	// RecordUnknown is the zero value: it was not looked for.
+	RecordUnknown RecordState = iota
+	// RecordPresent means that the record was read.
+	RecordPresent
+	// RecordMissing means that a quorum read found no Lease.
+	RecordMissing
+	// RecordForeign means that the Lease belongs to somebody else.
+	RecordForeign
+	// RecordInvalid means that the Lease is ours and cannot be read.
+	RecordInvalid
+)
+
+func (s RecordState) String() string {
+	return [...]string{"Unknown", "Present", "Missing", "Foreign", "Invalid"}[s]
+}
+
+// Observation is all that one plan is made from. Planning reads nothing else: no
+// clock, no API.
+type Observation struct {
+	Partition *v1alpha1.ReplicatedPartition
+
+	RecordState RecordState
+	// RecordProblem says what is wrong with a foreign or invalid record.
+	RecordProblem string
+	// Record is set if RecordState is RecordPresent.
+	Record epoch.Record
+
+	// Pods and Claims hold our own objects by replica id. Those that are being
+	// deleted are among them.
+	Pods   map[epoch.ReplicaID]*corev1.Pod
+	Claims map[epoch.ReplicaID]*corev1.PersistentVolumeClaim
+	// Children holds what exists of the objects in Desired.Children, same order; nil
+	// where there is none.
+	Children []client.Object
+	// Surplus holds children of ours that are not desired any more.
+	Surplus []client.Object
+	// Desired is what the spec and the record ask for.
+	Desired Desired
+	// Foreign names the objects that are in the way and not ours.
+	Foreign []string
+
+	// Silence is for how long this process has seen no heartbeat of the leader, not
+	// counting time in which the API could not be read.
+	Silence time.Duration
+	// FirstRegistered is for how long a registered replica of a partition that never
+	// had a leader has been seen.
+	FirstRegistered time.Duration
+	// Deleting is for how long each pod has been seen to be on its way out.
+	Deleting map[types.UID]time.Duration
+}
+
+// topicID is the partition's UID as a Kafka UUID. The API server makes UIDs that
+// always parse.
+func topicID(rp *v1alpha1.ReplicatedPartition) (epoch.UUID, error) {
+	return epoch.ParseUUID(string(rp.UID))
+}
+
+// target is the wanted set of replica ids: 0 to replicas-1.
+func target(rp *v1alpha1.ReplicatedPartition) []epoch.ReplicaID {
+	ids := make([]epoch.ReplicaID, rp.EffectiveReplicas())
+	for i := range ids {
+		ids[i] = epoch.ReplicaID(i)
+	}
+	return ids
+}

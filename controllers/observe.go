@@ -1,0 +1,237 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/epoch/lease"
+)
+
+// observe reads what a plan needs. What the caches hold is taken from them; what
+// they do not hold, whose absence would be acted upon, is read from the API.
+func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartition) (*Observation, error) {
+	o := &Observation{Partition: rp}
+	if err := r.observeRecord(ctx, o); err != nil {
+		return nil, err
+	}
+	if o.RecordState != RecordPresent {
+		return o, nil
+	}
+	var err error
+	if o.Desired, err = Render(rp, o.Record, r.Defaults); err != nil {
+		return nil, err
+	}
+	if err := r.observePods(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.observeClaims(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.observeChildren(ctx, o); err != nil {
+		return nil, err
+	}
+	r.observeTimes(o)
+	return o, nil
+}
+
+// observeRecord reads the Lease from the cache. One that is not there is read from
+// the API: caches hold only objects with our label, and lag.
+func (r *Reconciler) observeRecord(ctx context.Context, o *Observation) error {
+	key := types.NamespacedName{Namespace: o.Partition.Namespace, Name: o.Partition.LeaseName()}
+	var l coordinationv1.Lease
+	err := r.Client.Get(ctx, key, &l)
+	if apierrors.IsNotFound(err) {
+		err = r.APIReader.Get(ctx, key, &l)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		o.RecordState = RecordMissing
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Lease %s: %w", key, err)
+	}
+	topic, err := topicID(o.Partition)
+	if err != nil {
+		return err
+	}
+	o.setRecord(lease.Decode(&l, topic))
+	r.heartbeats.observe(&l)
+	return nil
+}
+
+// setRecord classifies what decoding the Lease gave.
+func (o *Observation) setRecord(record epoch.Record, err error) {
+	switch {
+	case err == nil:
+		o.RecordState, o.Record, o.RecordProblem = RecordPresent, record, ""
+	case errors.Is(err, epoch.ErrForeign):
+		o.RecordState, o.RecordProblem = RecordForeign, err.Error()
+	default:
+		o.RecordState, o.RecordProblem = RecordInvalid, err.Error()
+	}
+}
+
+func (r *Reconciler) observePods(ctx context.Context, o *Observation) error {
+	var list corev1.PodList
+	if err := r.listOurs(ctx, o, &list); err != nil {
+		return err
+	}
+	o.Pods = map[epoch.ReplicaID]*corev1.Pod{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		id, ok := replicaIDOf(pod)
+		switch {
+		case !ok || pod.Name != o.Partition.ReplicaName(int32(id)):
+		case metav1.IsControlledBy(pod, o.Partition):
+			o.Pods[id] = pod
+		default:
+			o.Foreign = append(o.Foreign, "Pod "+pod.Name)
+		}
+	}
+	// A pod without our labels is not in the cache and would only be found by
+	// running into it.
+	for _, p := range o.Record.Replicas {
+		if o.Pods[p.ID] != nil {
+			continue
+		}
+		pod := &corev1.Pod{}
+		err := r.APIReader.Get(ctx, types.NamespacedName{Namespace: o.Partition.Namespace, Name: o.Partition.ReplicaName(int32(p.ID))}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read pod %s: %w", o.Partition.ReplicaName(int32(p.ID)), err)
+		case metav1.IsControlledBy(pod, o.Partition):
+			o.Pods[p.ID] = pod // The cache lags.
+		default:
+			o.addForeign("Pod " + pod.Name)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeClaims(ctx context.Context, o *Observation) error {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.listOurs(ctx, o, &list); err != nil {
+		return err
+	}
+	o.Claims = map[epoch.ReplicaID]*corev1.PersistentVolumeClaim{}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		if id, ok := replicaIDOf(claim); ok && claim.Name == o.Partition.VolumeClaimName(int32(id)) {
+			o.Claims[id] = claim
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) listOurs(ctx context.Context, o *Observation, list client.ObjectList) error {
+	err := r.Client.List(ctx, list, client.InNamespace(o.Partition.Namespace), client.MatchingLabels{v1alpha1.LabelPartition: o.Partition.Name})
+	if err != nil {
+		return fmt.Errorf("list objects of partition %s/%s: %w", o.Partition.Namespace, o.Partition.Name, err)
+	}
+	return nil
+}
+
+// observeChildren finds what exists of the desired children.
+func (r *Reconciler) observeChildren(ctx context.Context, o *Observation) error {
+	o.Children = make([]client.Object, len(o.Desired.Children))
+	for i, want := range o.Desired.Children {
+		live := want.DeepCopyObject().(client.Object)
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+		if apierrors.IsNotFound(err) {
+			err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(want), live)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("read %s: %w", describe(want), err)
+		}
+		if !o.ours(live) {
+			o.addForeign(describe(want))
+			continue
+		}
+		o.Children[i] = live
+		if claim, ok := live.(*corev1.PersistentVolumeClaim); ok {
+			growOnly(want.(*corev1.PersistentVolumeClaim), claim)
+		}
+	}
+	return r.observeSurplus(ctx, o)
+}
+
+// observeSurplus finds the budget of a partition that is to have none: it would
+// block every drain.
+func (r *Reconciler) observeSurplus(ctx context.Context, o *Observation) error {
+	if renderBudget(o.Partition, o.Record) != nil {
+		return nil
+	}
+	b := &policyv1.PodDisruptionBudget{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Partition), b)
+	if err == nil && o.ours(b) && b.DeletionTimestamp == nil {
+		o.Surplus = append(o.Surplus, b)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// ours reports whether an object of one of our names is ours: by its owner, or, for
+// volume claims, which outlive partitions, by its labels.
+func (o *Observation) ours(obj client.Object) bool {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+		id, ok := replicaIDOf(claim)
+		return ok && claim.Labels[v1alpha1.LabelPartition] == o.Partition.Name && claim.Name == o.Partition.VolumeClaimName(int32(id))
+	}
+	return metav1.IsControlledBy(obj, o.Partition)
+}
+
+func (o *Observation) addForeign(what string) {
+	for _, f := range o.Foreign {
+		if f == what {
+			return
+		}
+	}
+	o.Foreign = append(o.Foreign, what)
+}
+
+// replicaIDOf reads the replica label.
+func replicaIDOf(obj client.Object) (epoch.ReplicaID, bool) {
+	n, err := strconv.ParseInt(obj.GetLabels()[v1alpha1.LabelReplica], 10, 32)
+	return epoch.ReplicaID(n), err == nil && n >= 0
+}
+
+// observeTimes fills in for how long things have been as they are.
+func (r *Reconciler) observeTimes(o *Observation) {
+	o.Silence = r.heartbeats.silence(o.Partition.UID)
+	present := map[string]bool{}
+	since := func(what string) (d time.Duration) {
+		present[what] = true
+		return r.sightings.since(o.Partition.UID, what)
+	}
+	if o.Record.LeaderEpoch == 0 {
+		for _, p := range o.Record.Replicas {
+			if p.Session != epoch.NoSession {
+				o.FirstRegistered = since("registered")
+				break
+			}
+		}
+	}
+	o.Deleting = map[types.UID]time.Duration{}
+	for _, pod := range o.Pods {
+		if pod.DeletionTimestamp != nil {
+			o.Deleting[pod.UID] = since("deleting " + string(pod.UID))
+		}
+	}
+	r.sightings.keepOnly(o.Partition.UID, present)
+}

@@ -1,0 +1,108 @@
+package controllers
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+const (
+	// firstLeaderWait is how long a new partition waits for the rest of its replicas
+	// before it gets a leader.
+	firstLeaderWait = 5 * time.Second
+	// handOverWait is how long a leader whose pod is being deleted may take to hand
+	// over by itself, which it does in milliseconds.
+	handOverWait = 2 * time.Second
+)
+
+// planElection asks for an election when one is due. Safety does not hang on any of
+// its judgements: see DESIGN.md, rule 1.
+func planElection(o *Observation, p *Plan) {
+	r := o.Record
+	if r.Recovery != nil {
+		return
+	}
+	if r.Leader == epoch.NoReplica {
+		planVacancy(o, p)
+		return
+	}
+	leader, ok := r.Replica(r.Leader)
+	if !ok {
+		return
+	}
+	pod := o.Pods[leader.ID]
+	if why, ended := processEnded(leader, pod); ended {
+		elect(o, p, epoch.ReasonProcessDied, leader.ID, why)
+		return
+	}
+	if pod != nil && pod.DeletionTimestamp != nil {
+		if seen := o.Deleting[pod.UID]; seen >= handOverWait {
+			elect(o, p, epoch.ReasonPodTerminating, leader.ID, "its pod is being deleted and it has not handed over")
+			return
+		}
+		p.recheck(handOverWait - o.Deleting[pod.UID])
+	}
+	if o.leaseExpired() {
+		elect(o, p, epoch.ReasonLeaseExpired, leader.ID, o.leaderLost())
+		return
+	}
+	p.recheck(o.leaseDuration() - o.Silence)
+}
+
+// planVacancy fills a leadership that nobody holds. Mostly there is nothing to do:
+// a replica that registers while nobody leads elects itself in the same change.
+func planVacancy(o *Observation, p *Plan) {
+	r := o.Record
+	registered := 0
+	for _, q := range r.Replicas {
+		if q.Session != epoch.NoSession {
+			registered++
+		}
+	}
+	switch {
+	case registered == 0:
+	case r.LeaderEpoch > 0:
+		elect(o, p, epoch.ReasonProcessDied, epoch.NoReplica, "nobody leads")
+	case registered == len(r.Replicas) || o.FirstRegistered >= firstLeaderWait:
+		elect(o, p, epoch.ReasonFirstLeader, epoch.NoReplica, "the partition is new")
+	default:
+		p.recheck(firstLeaderWait - o.FirstRegistered)
+	}
+}
+
+// elect plans an election, or the wait for a candidate.
+func elect(o *Observation, p *Plan, reason epoch.ElectionReason, except epoch.ReplicaID, why string) {
+	live := o.electable(except)
+	if len(live) == 0 && lastKnownMayLead(o) {
+		reason, live = epoch.ReasonLastKnownLeader, o.runningIDs()
+	}
+	if len(live) == 0 {
+		p.recheck(recordRecheck)
+		return
+	}
+	message := why
+	if except != epoch.NoReplica {
+		message = fmt.Sprintf("%s led: %s", o.Partition.ReplicaName(int32(except)), why)
+	}
+	p.add(Elect{Reason: reason, Message: message, Judged: leadershipOf(o.Record), Live: live})
+}
+
+// lastKnownMayLead tells whether the user allowed an unclean election of the last
+// leader, and it could be held (KIP-966).
+func lastKnownMayLead(o *Observation) bool {
+	r := o.Record
+	return o.Partition.Spec.LeaderElection.Unclean == v1alpha1.UncleanLastKnownLeader &&
+		r.Leader == epoch.NoReplica && len(r.ISR) == 0 && running(o.Pods[r.LastLeader.ID])
+}
+
+func (o *Observation) runningIDs() []epoch.ReplicaID {
+	var ids []epoch.ReplicaID
+	for _, p := range o.Record.Replicas {
+		if running(o.Pods[p.ID]) {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}

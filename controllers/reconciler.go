@@ -1,0 +1,101 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+)
+
+// Reconciler brings the cluster in line with one ReplicatedPartition at a time.
+// Make it with [New]; several goroutines may use it.
+type Reconciler struct {
+	// Client reads from caches and writes to the API.
+	Client client.Client
+	// APIReader reads from the API itself: what is decided upon.
+	APIReader client.Reader
+	// Leases is the record store's client, from lease.NewClient.
+	Leases rest.Interface
+	// Events sends events.
+	Events events.EventRecorder
+	// Defaults are the operator's choices for all partitions.
+	Defaults ReplicaDefaults
+
+	clock      *readableClock
+	heartbeats *heartbeats
+	sightings  *sightings
+	pace       *pace
+}
+
+// The roles that the operator needs. The chart's role is compared with these.
+//
+// +kubebuilder:rbac:groups=tidemark.io,resources=replicatedpartitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tidemark.io,resources=replicatedpartitions/status,verbs=update
+// +kubebuilder:rbac:groups=tidemark.io,resources=replicatedpartitions/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile observes, plans, applies and shows. It implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var rp v1alpha1.ReplicatedPartition
+	if err := r.Client.Get(ctx, req.NamespacedName, &rp); err != nil {
+		if apierrors.IsNotFound(err) {
+			dropMetrics(req.Namespace, req.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	o, err := r.observe(ctx, &rp)
+	if err != nil {
+		return quietly(err)
+	}
+	plan := MakePlan(o)
+	out := r.apply(ctx, o, plan)
+	if out.recordChanged {
+		// What was observed is history; the status follows the new record.
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	}
+	return r.show(ctx, o, plan, out)
+}
+
+// show writes the status, which tells of a failure to apply, too.
+func (r *Reconciler) show(ctx context.Context, o *Observation, plan Plan, out outcome) (ctrl.Result, error) {
+	status := project(o, out.progress(plan))
+	showMetrics(o, isAvailable(status))
+	wait, err := r.writeStatus(ctx, o.Partition, status)
+	if out.err != nil {
+		return quietly(out.err)
+	}
+	if err != nil {
+		return quietly(err)
+	}
+	plan.recheck(wait)
+	if out.refused != nil {
+		plan.recheck(refusedRecheck)
+	}
+	return ctrl.Result{RequeueAfter: plan.Recheck}, nil
+}
+
+// refusedRecheck is how often an object is offered again that the API server refused
+// for good: quotas and storage classes change without an event for us.
+const refusedRecheck = 5 * time.Minute
+
+// conflictRecheck follows a lost race for an object, which is no error.
+const conflictRecheck = 50 * time.Millisecond
+
+func quietly(err error) (ctrl.Result, error) {
+	if isConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictRecheck}, nil
+	}
+	return ctrl.Result{}, err
+}

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// verdict is one condition without its bookkeeping.
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func setConditions(o *Observation, s *v1alpha1.ReplicatedPartitionStatus, p Progress) {
+	available := judgeAvailable(o)
+	set := func(kind string, v verdict) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kind, Status: v.status, Reason: v.reason, Message: truncate(v.message, 32768), ObservedGeneration: o.Partition.Generation,
+		})
+	}
+	set(v1alpha1.ConditionReady, judgeReady(o, available))
+	set(v1alpha1.ConditionAvailable, available)
+	set(v1alpha1.ConditionInSync, judgeInSync(o, s.Replicas))
+	set(v1alpha1.ConditionProgressing, verdict{p.Status, p.Reason, p.Message})
+}
+
+// judgeReady is availability, and that nothing needs a person.
+func judgeReady(o *Observation, available verdict) verdict {
+	if available.status == metav1.ConditionTrue && len(o.Foreign) > 0 {
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNameConflict, "an object of a name that is needed is not ours; see Progressing"}
+	}
+	if available.reason == v1alpha1.ReasonStarting {
+		available.status = metav1.ConditionUnknown
+	}
+	return available
+}
+
+func judgeAvailable(o *Observation) verdict {
+	no := func(reason, format string, args ...any) verdict {
+		return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+	}
+	r := o.Record
+	switch o.RecordState {
+	case RecordPresent:
+	case RecordMissing:
+		if o.Partition.Status.TopicID == "" {
+			return no(v1alpha1.ReasonStarting, "the partition record is being made")
+		}
+		return no(v1alpha1.ReasonRecordMissing, "the Lease %s with the partition record is gone", o.Partition.LeaseName())
+	case RecordForeign:
+		return no(v1alpha1.ReasonRecordForeign, "%s", o.RecordProblem)
+	default:
+		return no(v1alpha1.ReasonRecordInvalid, "%s", o.RecordProblem)
+	}
+	leader := o.Partition.ReplicaName(int32(r.Leader))
+	live := len(o.liveMembers())
+	switch {
+	case r.Recovery != nil:
+		return no(v1alpha1.ReasonRecoveryRequired, "epochs went backwards: replica %d knew partition epoch %d; nothing changes until recovery is asked for", r.Recovery.ReportedBy, r.Recovery.PartitionEpoch)
+	case r.Leader == epoch.NoReplica && r.LeaderEpoch == 0:
+		return no(v1alpha1.ReasonStarting, "no replica has registered yet")
+	case r.Leader == epoch.NoReplica:
+		return no(v1alpha1.ReasonNoLeader, "no live member of the ISR %v can lead", r.ISR)
+	case o.leaderLost() != "":
+		return no(v1alpha1.ReasonLeaderLost, "%s led: %s", leader, o.leaderLost())
+	case !o.tookOver():
+		return no(v1alpha1.ReasonTakingOver, "%s was elected in epoch %d and has not reported yet", leader, r.LeaderEpoch)
+	case live < r.MinISR:
+		return no(v1alpha1.ReasonBelowMinInSyncReplicas, "%d live in-sync replicas, %d are needed for acks=all", live, r.MinISR)
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, fmt.Sprintf("%s leads in epoch %d with %d live in-sync replicas of %d", leader, r.LeaderEpoch, live, len(r.Replicas))}
+}
+
+func judgeInSync(o *Observation, replicas []v1alpha1.ReplicaStatus) verdict {
+	if o.RecordState != RecordPresent {
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonStarting, "the partition record is not there"}
+	}
+	if o.Record.LeaderEpoch == 0 {
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonStarting, tellReplicas(o, replicas)}
+	}
+	for _, id := range target(o.Partition) {
+		in := slices.ContainsFunc(replicas, func(s v1alpha1.ReplicaStatus) bool { return s.ID == int32(id) && s.InSync })
+		if !in {
+			return verdict{metav1.ConditionFalse, v1alpha1.ReasonOutOfSync, tellReplicas(o, replicas)}
+		}
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAllInSync, tellReplicas(o, replicas)}
+}
+
+func isAvailable(s v1alpha1.ReplicatedPartitionStatus) bool {
+	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable)
+}
