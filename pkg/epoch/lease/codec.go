@@ -108,17 +108,17 @@ func microTime(t time.Time) *metav1.MicroTime {
 func Decode(l *coordinationv1.Lease, topicID epoch.UUID) (epoch.Record, error) {
 	text, ok := l.Annotations[AnnotationState]
 	if !ok {
-		return epoch.Record{}, fmt.Errorf("Lease %s has no annotation %s: %w; delete that Lease or give the ReplicatedPartition another name",
+		return epoch.Record{}, fmt.Errorf("lease %s has no annotation %s: %w; delete that Lease or give the ReplicatedPartition another name",
 			l.Name, AnnotationState, epoch.ErrForeign)
 	}
 	r, err := recordjson.Unmarshal([]byte(text))
 	switch {
 	case errors.Is(err, recordjson.ErrNewerVersion):
-		return epoch.Record{}, fmt.Errorf("Lease %s: %w", l.Name, err)
+		return epoch.Record{}, fmt.Errorf("lease %s: %w", l.Name, err)
 	case err != nil:
 		return epoch.Record{}, fmt.Errorf("%w: annotation %s of Lease %s: %w", ErrEdited, AnnotationState, l.Name, err)
 	case r.TopicID != topicID:
-		return epoch.Record{}, fmt.Errorf("Lease %s belongs to topic id %s, this partition is %s: %w",
+		return epoch.Record{}, fmt.Errorf("lease %s belongs to topic id %s, this partition is %s: %w",
 			l.Name, r.TopicID.Canonical(), topicID.Canonical(), epoch.ErrForeign)
 	}
 	if msg := contradiction(r, l); msg != "" {

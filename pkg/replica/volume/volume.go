@@ -1,0 +1,184 @@
+package volume
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Files of a volume, beside meta.properties and the log's own.
+const (
+	recordFile     = "record.json"
+	cleanFile      = ".kafka_cleanshutdown"
+	everyBatchFile = ".every_batch"
+	failedFile     = ".failed"
+	// maxFile bounds what is read of any of them, in bytes.
+	maxFile = 1 << 20
+)
+
+// Config says which volume a replica expects, and who the replica is.
+type Config struct {
+	// Dir is the root of the volume. It is made if it does not exist.
+	Dir string
+	// WitnessDir is a directory on tmpfs that lives as long as the pod; empty for no
+	// witness.
+	WitnessDir string
+	// Topic and TopicID are the partition's, ReplicaID this replica's.
+	Topic     string
+	TopicID   epoch.UUID
+	ReplicaID epoch.ReplicaID
+	// BootID changes with every start of the machine, PodUID with every pod. Without
+	// a boot id no witness is a proof.
+	BootID string
+	PodUID string
+	// Log gets what was set aside; the zero value discards it.
+	Log logr.Logger
+}
+
+// Volume is an open, locked data directory. See the package comment for the order of
+// calls, and for who may call what.
+type Volume struct {
+	cfg  Config
+	fs   vfs.FS
+	lock *lock
+
+	id    identity
+	fresh bool // the directory id was drawn by this process
+
+	// What the process before this one left, as Open found it.
+	mark           *CleanMark
+	found          *Witness
+	witnessMissing string
+	errorMark      bool
+
+	witness *witnessFile // nil: there can be none
+	writing atomic.Bool  // the clean mark is known to be gone
+	failed  atomic.Bool  // MarkError was called
+}
+
+// Open locks the volume and checks whose it is. A volume of another replica or topic
+// is refused, with an error that says what to do. Data of another topic id, or without
+// an identity, are set aside under quarantine/, and the volume gets a new directory id.
+// An empty directory becomes this replica's.
+func Open(cfg Config) (*Volume, error) {
+	if cfg.Dir == "" || cfg.Topic == "" || cfg.TopicID.IsZero() || cfg.ReplicaID < 0 {
+		return nil, fmt.Errorf("open volume %q: directory, topic (%q), topic id (%s) and replica id (%d) are all needed",
+			cfg.Dir, cfg.Topic, cfg.TopicID, cfg.ReplicaID)
+	}
+	if err := (vfs.OS{}).MkdirAll(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
+	}
+	l, err := acquire(cfg.Dir, cfg.PodUID)
+	if err != nil {
+		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
+	}
+	v, err := open(cfg, vfs.OS{})
+	if err != nil {
+		l.release()
+		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
+	}
+	v.lock = l
+	return v, nil
+}
+
+// open does all of Open but the lock, on any file system.
+func open(cfg Config, fsys vfs.FS) (*Volume, error) {
+	v := &Volume{cfg: cfg, fs: fsys}
+	if err := v.claim(); err != nil {
+		return nil, err
+	}
+	var err error
+	if v.mark, err = v.readCleanMark(); err != nil {
+		return nil, err
+	}
+	if v.errorMark, err = v.exists(failedFile); err != nil {
+		return nil, fmt.Errorf("look for the error mark: %w", err)
+	}
+	v.witness, v.found, v.witnessMissing = openWitness(cfg.WitnessDir)
+	if v.witness == nil {
+		cfg.Log.Info("there is no witness: a killed process loses its place in the ISR", "reason", v.witnessMissing)
+	}
+	return v, nil
+}
+
+// Close gives lock and witness back; both end with the process in any case. It may be
+// called again.
+func (v *Volume) Close() error {
+	var err error
+	if v.witness != nil {
+		err = v.witness.close()
+	}
+	if v.lock != nil {
+		v.lock.release()
+		v.lock = nil
+	}
+	return err
+}
+
+// DirectoryID is the id that the directory promise is made under.
+func (v *Volume) DirectoryID() epoch.UUID { return v.id.directoryID }
+
+// VolumeID names the volume for its whole life, whatever directory ids it has.
+func (v *Volume) VolumeID() epoch.UUID { return v.id.volumeID }
+
+// NewDirectoryID gives up the promise: it draws a new id, durable on return, and then
+// takes away what spoke for or against the old one. The old witness stays until Arm,
+// and says nothing about the new id.
+func (v *Volume) NewDirectoryID() (epoch.UUID, error) {
+	next := v.id
+	next.directoryID = newUUID()
+	if err := v.writeIdentity(next); err != nil {
+		return epoch.UUID{}, err
+	}
+	v.fresh, v.mark = true, nil
+	v.writing.Store(false)
+	// The error mark may go only now: it was what kept the old id from being proven.
+	if err := v.remove(cleanFile, everyBatchFile, failedFile); err != nil {
+		return epoch.UUID{}, fmt.Errorf("clear the volume for a new directory id: %w", err)
+	}
+	v.errorMark = false
+	return next.directoryID, nil
+}
+
+func (v *Volume) writeIdentity(next identity) error {
+	if err := vfs.WriteFileAtomic(v.fs, v.path(metaFile), next.format()); err != nil {
+		return fmt.Errorf("write the volume's identity: %w", err)
+	}
+	v.id = next
+	return nil
+}
+
+// errorMarkPatience is how long MarkError waits for a disk that may be stuck.
+const errorMarkPatience = time.Second
+
+// MarkError ends the promise after a failed sync or EIO (DESIGN.md rule 10). The
+// witness is marked at once, which needs no disk; then, if the disk lets it within a
+// second, the volume itself, from which clean mark and EveryBatch flag go. It may be
+// called at any time after Open, by any goroutine.
+func (v *Volume) MarkError() {
+	if v.failed.Swap(true) {
+		return
+	}
+	if v.witness != nil {
+		v.witness.markError()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Each for itself: on a disk that fails, one may work where another does not.
+		_ = vfs.WriteFileAtomic(v.fs, v.path(failedFile), []byte("a write or sync of this volume has failed\n"))
+		_ = v.remove(cleanFile)
+		_ = v.remove(everyBatchFile)
+	}()
+	patience := time.NewTimer(errorMarkPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
