@@ -221,7 +221,7 @@ func checkProduceShape(body []byte, version int16) error {
 		w.tags()
 	})
 	w.tags()
-	if w.bad || !r.Ok() || len(r.Src) != 0 {
+	if w.bad || !r.Ok() {
 		return fmt.Errorf("%w: Produce version %d: cut short, or more than %d topics or partitions", errMalformed, version, maxProduceEntries)
 	}
 	return nil
