@@ -34,7 +34,7 @@ type Options struct {
 	// its last one closed. Default 500 ms.
 	DisconnectGrace time.Duration
 	// ShowGrace is how long after a takeover a member may take to connect. Default
-	// 2 s.
+	// 1 s.
 	ShowGrace time.Duration
 	// LeaseDuration is the time without a heartbeat after which the leader may be
 	// replaced. The leader renews every third of it. Default 10 s.
@@ -51,7 +51,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.LagTimeMax, 10*time.Second)
 	set(&o.DisconnectGrace, 500*time.Millisecond)
-	set(&o.ShowGrace, 2*time.Second)
+	set(&o.ShowGrace, time.Second)
 	set(&o.LeaseDuration, 10*time.Second)
 	return o
 }
@@ -171,6 +171,11 @@ func (c *Core) act(now time.Duration, old epoch.Record) {
 	if assigned && me.Session > c.me.Session {
 		c.resign(Idle)
 		c.emit(Exit{Reason: fmt.Sprintf("replica %d has registered again as session %d; this process is session %d", c.me.ID, me.Session, c.me.Session)})
+		return
+	}
+	if assigned && me.Gone && me.Session == c.me.Session {
+		c.resign(Idle)
+		c.emit(Exit{Reason: fmt.Sprintf("session %d of replica %d has been declared to have ended; only a new registration can come back", c.me.Session, c.me.ID)})
 		return
 	}
 	switch {

@@ -1,0 +1,38 @@
+package incluster
+
+import (
+	"time"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/replica"
+)
+
+// Settings are what a spec means to a replica.
+func Settings(p *v1alpha1.ReplicatedPartition) replica.Settings {
+	s := replica.DefaultSettings()
+	set := func(to *int64, v int64) {
+		if v != 0 {
+			*to = v
+		}
+	}
+	set(&s.SegmentBytes, p.Spec.Log.SegmentBytes)
+	set(&s.RetentionBytes, p.Spec.Log.RetentionBytes)
+	if v := p.Spec.Log.RetentionSeconds; v != 0 {
+		s.Retention = time.Duration(v) * time.Second
+	}
+	if v := p.Spec.Log.MaxMessageBytes; v != 0 {
+		s.MaxMessageBytes = int(v)
+	}
+	if v := p.Spec.Replication.LagTimeMaxSeconds; v != 0 {
+		s.LagTimeMax = time.Duration(v) * time.Second
+	}
+	if v := p.Spec.Replication.FetchMaxWaitMilliseconds; v != 0 {
+		s.FetchMaxWait = time.Duration(v) * time.Millisecond
+	}
+	if v := p.Spec.Replication.FetchMaxBytes; v != 0 {
+		s.FetchMaxBytes = int(v)
+	}
+	s.FlushEveryBatch = p.EffectiveFlush() == v1alpha1.FlushEveryBatch
+	s.LeaseDuration = p.EffectiveLeaseDuration()
+	return s
+}

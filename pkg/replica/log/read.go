@@ -1,0 +1,181 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
+)
+
+// extent is a part of the log as one moment showed it: a segment with what counted
+// of it. It keeps the segment's file open until it is released.
+type extent struct {
+	segment        *segment
+	size           int64
+	offsets, times indexView
+	maxTimestamp   int64
+	end            epoch.Offset
+}
+
+// extentAt takes segment i for reading. mu must be held.
+func (l *Log) extentAt(i int) extent {
+	s := l.segments[i]
+	s.retain()
+	return extent{
+		segment: s, size: s.size, end: s.end, maxTimestamp: s.maxTimestamp,
+		offsets: s.offsetIndex(), times: s.timeIndex(),
+	}
+}
+
+// truncatedSince reports that bytes were taken from the log's end after the counter
+// had that value: what was read in between, or failed to be read, says nothing.
+func (l *Log) truncatedSince(n uint64) bool { return !l.unchangedSince(n) }
+
+// Read returns whole batches from the one that holds offset from up to, not
+// including, the first that does not end below limit. The first may begin below
+// from. There are at most maxBytes of them, or with atLeastOne the first one
+// whatever its size, and they end with a segment: an answer may be shorter than it
+// could be, and is empty only if nothing fits or from is at limit or the log's end.
+// Checksums are not checked: who receives the bytes does that.
+//
+// Errors: ErrOffsetOutOfRange outside of [start, end], ErrCorrupt, ErrClosed, or
+// what reading the file gave.
+func (l *Log) Read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
+	for {
+		x, n, limit, err := l.extentFor(from, limit)
+		if err != nil || x.segment == nil {
+			return nil, err
+		}
+		out, err := x.read(from, limit, maxBytes, atLeastOne)
+		l.release(x.segment)
+		if l.truncatedSince(n) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read at offset %d: %w", from, err)
+		}
+		return out, nil
+	}
+}
+
+// extentFor finds the segment to read offset from in, none if there is nothing
+// below the limit, and the limit within the log.
+func (l *Log) extentFor(from, limit epoch.Offset) (extent, uint64, epoch.Offset, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return extent{}, 0, 0, ErrClosed
+	}
+	if from < l.start || from > l.end {
+		return extent{}, 0, 0, fmt.Errorf("%w: %d is not in [%d, %d]", ErrOffsetOutOfRange, from, l.start, l.end)
+	}
+	limit = min(limit, l.end)
+	if from >= limit {
+		return extent{}, 0, 0, nil
+	}
+	return l.extentAt(l.segmentAt(from)), l.truncations, limit, nil
+}
+
+func (x extent) read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
+	h, pos, err := x.seek(from)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	first := h.Size()
+	if h.LastOffset() >= limit || first > maxBytes && !atLeastOne {
+		return nil, nil
+	}
+	buf := make([]byte, min(max(int64(maxBytes), int64(first)), x.size-pos))
+	if n, err := x.segment.file.ReadAt(buf, pos); n < len(buf) {
+		return nil, fmt.Errorf("read %d bytes at byte %d of segment %d: %w", len(buf), pos, x.segment.base, err)
+	}
+	return wholeBatches(buf, limit)
+}
+
+// seek finds the first batch that ends at or behind o, with the index's help.
+func (x extent) seek(o epoch.Offset) (batch.Batch, int64, error) {
+	rel := int64(o - x.segment.base)
+	start := x.offsets.lastOffset(func(e offsetEntry) bool { return e.relative <= rel }).position
+	h, pos, err := headerScanner(x.segment.file, start, x.size).seek(o)
+	if err != nil && start > 0 && !errors.Is(err, io.EOF) {
+		// An index file that lies costs time, not answers.
+		return headerScanner(x.segment.file, 0, x.size).seek(o)
+	}
+	return h, pos, err
+}
+
+// wholeBatches is the part of b that consists of whole batches below limit.
+func wholeBatches(b []byte, limit epoch.Offset) ([]byte, error) {
+	n := 0
+	for rest := b; len(rest) > 0; {
+		bt, tail, err := batch.Next(rest)
+		if errors.Is(err, batch.ErrIncomplete) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if bt.LastOffset() >= limit {
+			break
+		}
+		n += len(bt)
+		rest = tail
+	}
+	return b[:n:n], nil
+}
+
+// BatchEndingAt identifies the batch whose last record has that offset; false if no
+// batch ends there.
+//
+// Errors: ErrCorrupt, ErrClosed, or what reading the file gave.
+func (l *Log) BatchEndingAt(last epoch.Offset) (BatchID, bool, error) {
+	for {
+		x, n, _, err := l.extentFor(last, last+1)
+		if errors.Is(err, ErrOffsetOutOfRange) || err == nil && x.segment == nil {
+			return BatchID{}, false, nil
+		}
+		if err != nil {
+			return BatchID{}, false, err
+		}
+		h, _, err := x.seek(last)
+		l.release(x.segment)
+		switch {
+		case l.truncatedSince(n):
+			continue
+		case errors.Is(err, io.EOF):
+			return BatchID{}, false, nil
+		case err != nil:
+			return BatchID{}, false, fmt.Errorf("find the batch that ends at offset %d: %w", last, err)
+		}
+		id := idOf(h)
+		return id, id.LastOffset == last, nil
+	}
+}
+
+// findLast looks up the last batch of the log after its end has changed.
+func (l *Log) findLast() error {
+	l.mu.Lock()
+	l.last, l.hasLast = BatchID{}, false
+	l.mu.Unlock()
+	for i := len(l.segments) - 1; i >= 0; i-- {
+		s := l.segments[i]
+		if s.size == 0 {
+			continue
+		}
+		sc := headerScanner(s.file, s.seekPosition(s.end-1), s.size)
+		h, _, err := sc.seek(s.end - 1)
+		if err != nil {
+			return fmt.Errorf("find the last batch, in segment %d: %w", s.base, err)
+		}
+		l.mu.Lock()
+		l.last, l.hasLast = idOf(h), true
+		l.mu.Unlock()
+		return nil
+	}
+	return nil
+}

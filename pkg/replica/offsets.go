@@ -1,0 +1,73 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
+)
+
+// ListOffsets implements kafka.Partition (protocol.md 1.16).
+func (r *Replica) ListOffsets(_ context.Context, q kafka.ListOffsetsRequest) (kafka.ListOffsetsResult, error) {
+	v := r.view()
+	if err := v.leads(q.CurrentLeaderEpoch); err != nil {
+		return kafka.ListOffsetsResult{}, err
+	}
+	at := func(o epoch.Offset) kafka.ListOffsetsResult {
+		return kafka.ListOffsetsResult{Offset: o, Timestamp: -1, LeaderEpoch: v.cache.EpochAt(o)}
+	}
+	switch q.Timestamp {
+	case kafka.TimestampEarliest, kafka.TimestampEarliestLocal:
+		return at(v.logStart), nil
+	case kafka.TimestampLatest:
+		if q.Replica {
+			return at(v.logEnd), nil
+		}
+		if v.behind() {
+			return kafka.ListOffsetsResult{}, core.ErrOffsetNotAvailable
+		}
+		return at(v.highWatermark), nil
+	case kafka.TimestampMax:
+		return r.found(v)(r.log.MaxTimestamp(v.highWatermark))
+	}
+	return r.found(v)(r.log.OffsetForTimestamp(q.Timestamp, v.highWatermark))
+}
+
+// found makes an answer of a search. Finding nothing below a high watermark that has
+// not caught up yet proves nothing (KIP-207).
+func (r *Replica) found(v *view) func(epoch.Offset, int64, bool, error) (kafka.ListOffsetsResult, error) {
+	return func(o epoch.Offset, timestamp int64, ok bool, err error) (kafka.ListOffsetsResult, error) {
+		switch {
+		case err != nil:
+			return kafka.ListOffsetsResult{}, err
+		case !ok && v.behind():
+			return kafka.ListOffsetsResult{}, core.ErrOffsetNotAvailable
+		case !ok:
+			return kafka.ListOffsetsResult{Offset: epoch.NoOffset, Timestamp: -1, LeaderEpoch: epoch.NoEpoch}, nil
+		}
+		return kafka.ListOffsetsResult{Offset: o, Timestamp: timestamp, LeaderEpoch: v.cache.EpochAt(o)}, nil
+	}
+}
+
+// EpochEndOffset implements kafka.Partition. Cache and log end are of one moment, and
+// a new leader's own epoch is in the cache before it answers.
+func (r *Replica) EpochEndOffset(_ context.Context, current, e epoch.LeaderEpoch) (epoch.LeaderEpoch, epoch.Offset, error) {
+	v := r.view()
+	if err := v.leads(current); err != nil {
+		return epoch.NoEpoch, epoch.NoOffset, err
+	}
+	found, end := v.cache.EndOffset(e, v.logEnd)
+	return found, end, nil
+}
+
+// AllocateProducerID implements kafka.Partition. A leader epoch has one leader, and a
+// process that leads again does so in a new epoch, so epoch and counter together are
+// never given out twice, with nothing to store.
+func (r *Replica) AllocateProducerID(context.Context) (int64, int16, error) {
+	v := r.view()
+	if err := v.leads(epoch.NoEpoch); err != nil {
+		return -1, -1, err
+	}
+	return int64(v.LeaderEpoch)<<32 | int64(r.producers.Add(1)), 0, nil
+}

@@ -1,0 +1,127 @@
+// Package standalone makes the configuration of a replica that is a partition by
+// itself: one process, one directory, no Kubernetes. The partition record is kept in a
+// file behind the same interface, so everything else is what runs in a cluster.
+package standalone
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/epoch/recordfile"
+	"github.com/tidemark-io/tidemark/pkg/replica"
+)
+
+// Options are the flags of `replica standalone`.
+type Options struct {
+	DataDir string
+	Topic   string
+	// Listen is host:port for clients; the host is also what clients are told.
+	Listen     string
+	HTTPListen string
+	// FlushNever leaves it to the kernel when data become durable.
+	FlushNever bool
+}
+
+// topicName is what Kafka allows, less what cannot name a directory.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// Config makes the configuration, and the record of a new partition in a new
+// directory. The function closes the record's file.
+func Config(o Options, log logr.Logger) (replica.Config, func(), error) {
+	if !topicName.MatchString(o.Topic) || o.Topic == "." || o.Topic == ".." {
+		return replica.Config{}, nil, fmt.Errorf("--topic %q: use 1 to 249 of a-z, A-Z, 0-9, dot, underscore and hyphen", o.Topic)
+	}
+	address, err := advertised(o.Listen)
+	if err != nil {
+		return replica.Config{}, nil, err
+	}
+	records, id, err := openRecord(o.DataDir)
+	if err != nil {
+		return replica.Config{}, nil, err
+	}
+	settings := replica.DefaultSettings()
+	settings.FlushEveryBatch = !o.FlushNever
+	return replica.Config{
+		ID: 0, Topic: o.Topic, TopicID: id, DataDir: filepath.Join(o.DataDir, "volume"),
+		Address: address, ClientListen: o.Listen, HTTPListen: o.HTTPListen,
+		Records: records, Settings: settings, Log: log,
+	}, func() { _ = records.Close() }, nil
+}
+
+// advertised is the address that clients are told: the one that is listened on, or
+// this host's name where that is all addresses.
+func advertised(listen string) (epoch.Address, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return epoch.Address{}, fmt.Errorf("--listen %q: use host:port, such as 127.0.0.1:9092", listen)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return epoch.Address{}, fmt.Errorf("--listen %q: %q is not a port", listen, port)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return epoch.Address{}, fmt.Errorf("--listen %q: find this host's name: %w", listen, err)
+		}
+	}
+	return epoch.Address{Host: host, ClientPort: int32(n)}, nil
+}
+
+// topicIDFile keeps the topic id beside the record: it is given once.
+const topicIDFile = "topic.id"
+
+// openRecord opens the record's file, or makes a new partition of one replica.
+func openRecord(dir string) (*recordfile.Store, epoch.UUID, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, epoch.UUID{}, fmt.Errorf("make --data-dir: %w", err)
+	}
+	id, err := topicID(filepath.Join(dir, topicIDFile))
+	if err != nil {
+		return nil, id, err
+	}
+	records, err := recordfile.Open(dir)
+	if err != nil {
+		return nil, id, err
+	}
+	s, err := records.Get(context.Background())
+	switch {
+	case errors.Is(err, epoch.ErrNotFound):
+		_, err = records.Create(context.Background(), epoch.New(id, []epoch.ReplicaID{0}, 1, epoch.ChangeID(rand.Text())))
+	case err == nil && s.Record.TopicID != id:
+		err = fmt.Errorf("%s holds the record of topic id %s, %s names %s: files of two directories were mixed", dir, s.Record.TopicID, topicIDFile, id)
+	}
+	if err != nil {
+		_ = records.Close()
+		return nil, id, err
+	}
+	return records, id, nil
+}
+
+func topicID(name string) (epoch.UUID, error) {
+	b, err := os.ReadFile(name)
+	if err == nil {
+		id, err := epoch.ParseUUID(strings.TrimSpace(string(b)))
+		if err != nil {
+			return id, fmt.Errorf("%s: %w", name, err)
+		}
+		return id, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return epoch.UUID{}, err
+	}
+	var id epoch.UUID
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	return id, vfs.WriteFileAtomic(vfs.OS{}, name, []byte(id.String()+"\n"))
+}
