@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -100,16 +101,19 @@ type offsetFile struct {
 	name  string
 	topic string
 
-	// mu orders writers among themselves; it is held over their I/O.
+	// value is the offset on disk, NoOffset if there is none.
+	value atomic.Int64
+	// mu orders writers among themselves; it is held over their I/O, which a reader
+	// of value does not wait for.
 	mu     sync.Mutex
-	value  epoch.Offset
 	others []offsetLine
 }
 
 // readOffsetFile reads a checkpoint. A file that is missing or broken reads as
 // NoOffset, which every user of these files can live with; broken reports it.
 func readOffsetFile(fsys vfs.FS, dataDir, name, topic string) (f *offsetFile, broken error, err error) {
-	f = &offsetFile{fs: fsys, name: path.Join(dataDir, name), topic: topic, value: epoch.NoOffset}
+	f = &offsetFile{fs: fsys, name: path.Join(dataDir, name), topic: topic}
+	f.value.Store(int64(epoch.NoOffset))
 	data, err := vfs.ReadFile(fsys, f.name, checkpointLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil, nil
@@ -123,7 +127,7 @@ func readOffsetFile(fsys vfs.FS, dataDir, name, topic string) (f *offsetFile, br
 	}
 	for _, l := range lines {
 		if l.topic == topic && l.partition == 0 {
-			f.value = l.offset
+			f.value.Store(int64(l.offset))
 		} else {
 			f.others = append(f.others, l)
 		}
@@ -132,11 +136,7 @@ func readOffsetFile(fsys vfs.FS, dataDir, name, topic string) (f *offsetFile, br
 }
 
 // get is the offset on disk, NoOffset if there is none.
-func (f *offsetFile) get() epoch.Offset {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.value
-}
+func (f *offsetFile) get() epoch.Offset { return epoch.Offset(f.value.Load()) }
 
 // set makes o durable, unless it is already.
 func (f *offsetFile) set(o epoch.Offset) error {
@@ -150,7 +150,7 @@ func (f *offsetFile) set(o epoch.Offset) error {
 func (f *offsetFile) lower(o epoch.Offset) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.value <= o {
+	if f.get() <= o {
 		return nil
 	}
 	err := f.setLocked(o)
@@ -160,7 +160,7 @@ func (f *offsetFile) lower(o epoch.Offset) error {
 	if err := f.fs.Remove(f.name); err != nil {
 		return fmt.Errorf("remove %s: %w", path.Base(f.name), err)
 	}
-	f.value = epoch.NoOffset
+	f.value.Store(int64(epoch.NoOffset))
 	if err := f.fs.SyncDir(path.Dir(f.name)); err != nil {
 		return fmt.Errorf("sync directory of %s: %w", path.Base(f.name), err)
 	}
@@ -168,14 +168,14 @@ func (f *offsetFile) lower(o epoch.Offset) error {
 }
 
 func (f *offsetFile) setLocked(o epoch.Offset) error {
-	if f.value == o {
+	if f.get() == o {
 		return nil
 	}
 	lines := append([]offsetLine{{f.topic, 0, o}}, f.others...)
 	if err := vfs.WriteFileAtomic(f.fs, f.name, formatOffsets(lines)); err != nil {
 		return fmt.Errorf("write %s: %w", path.Base(f.name), err)
 	}
-	f.value = o
+	f.value.Store(int64(o))
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (f *offsetFile) setLocked(o epoch.Offset) error {
 func (f *offsetFile) setIf(o epoch.Offset, ok func(onDisk epoch.Offset) bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !ok(f.value) {
+	if !ok(f.get()) {
 		return nil
 	}
 	return f.setLocked(o)

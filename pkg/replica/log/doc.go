@@ -14,7 +14,8 @@
 // AppendFetched, TruncateTo, TruncateFullyAndStartAt, SetStartOffset,
 // ApplyRetention, Producers and Close. Everything else may be called from any
 // goroutine at any time: reads, lookups, Flush, Checkpoint and the accessors. No
-// lock is held over I/O that an appender or a reader would wait for.
+// lock is held over I/O that a reader or an append would wait for; only what itself
+// writes a checkpoint waits for one being written.
 //
 // # Invariants
 //
