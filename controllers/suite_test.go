@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,12 +14,14 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch/lease"
 )
@@ -59,16 +62,27 @@ func runSuite(m *testing.M) int {
 	defer func() { _ = env.Stop() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cluster, err = startOperator(ctx, cfg); err != nil {
+	if cluster, err = startOperator(ctx, env, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
 }
 
-func startOperator(ctx context.Context, cfg *rest.Config) (*testCluster, error) {
+func startOperator(ctx context.Context, env *envtest.Environment, cfg *rest.Config) (*testCluster, error) {
 	cfg.QPS, cfg.Burst = 1000, 1000
 	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c := &testCluster{config: cfg}
+	if c.api, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	if c.leases, err = lease.NewClient(cfg); err != nil {
+		return nil, err
+	}
+	own, err := operatorUser(ctx, env, c.api)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +90,7 @@ func startOperator(ctx context.Context, cfg *rest.Config) (*testCluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(own, ctrl.Options{Scheme: scheme, Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		return nil, err
 	}
@@ -84,18 +98,37 @@ func startOperator(ctx context.Context, cfg *rest.Config) (*testCluster, error) 
 		return nil, err
 	}
 	go func() { _ = mgr.Start(ctx) }()
-	c := &testCluster{config: cfg}
-	if c.api, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+	return c, nil
+}
+
+// operatorUser is a user that may do what the generated role says and nothing else,
+// so that every test here is also one of the role (H82).
+func operatorUser(ctx context.Context, env *envtest.Environment, api client.Client) (*rest.Config, error) {
+	user, err := env.AddUser(envtest.User{Name: "operator"}, &rest.Config{QPS: 1000, Burst: 1000})
+	if err != nil {
 		return nil, err
 	}
-	c.leases, err = lease.NewClient(cfg)
-	return c, err
+	data, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(data, &role); err != nil {
+		return nil, err
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator"}},
+	}
+	return user.Config(), errors.Join(api.Create(ctx, &role), api.Create(ctx, binding))
 }
 
 // needsCluster skips a test when there is no API server.
 func needsCluster(t *testing.T) {
 	t.Helper()
-	if cluster == nil {
+	// Asked here as well, so that the cache of test results knows that it matters.
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" || cluster == nil {
 		t.Skip("KUBEBUILDER_ASSETS is unset: no kube-apiserver to test against (make test sets it)")
 	}
 	t.Parallel()
