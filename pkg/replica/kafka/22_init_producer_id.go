@@ -33,12 +33,12 @@ func (x *exchange) initProducerID(ctx context.Context, untyped kmsg.Request) (km
 }
 
 // initProducerCode replaces codes that clients do not expect from this API, and
-// would give up on, by one that they retry.
+// would give up on, by the one that all of them retry without looking for a
+// coordinator first. Clients ask any replica, so a follower answers this too.
 func (x *exchange) initProducerCode(err error) Code {
-	code := x.code(err)
-	switch code {
+	switch code := x.code(err); code {
 	case CodeNotLeaderOrFollower, CodeRequestTimedOut, CodeNotEnoughReplicas, CodeNotEnoughReplicasAfterAppend, CodeKafkaStorageError:
-		return CodeCoordinatorNotAvailable
+		return CodeCoordinatorLoadInProgress
 	default:
 		return code
 	}

@@ -24,6 +24,7 @@ const (
 	CodeNotLeaderOrFollower          Code = 6
 	CodeRequestTimedOut              Code = 7
 	CodeMessageTooLarge              Code = 10
+	CodeCoordinatorLoadInProgress    Code = 14
 	CodeCoordinatorNotAvailable      Code = 15
 	CodeRecordListTooLarge           Code = 18
 	CodeNotEnoughReplicas            Code = 19
@@ -64,7 +65,9 @@ var wireErrors = []struct {
 	{CodeNotLeaderOrFollower, "NOT_LEADER_OR_FOLLOWER", core.ErrNotLeader},
 	{CodeRequestTimedOut, "REQUEST_TIMED_OUT", core.ErrTimedOut},
 	{CodeRequestTimedOut, "REQUEST_TIMED_OUT", context.DeadlineExceeded},
+	{CodeRequestTimedOut, "REQUEST_TIMED_OUT", context.Canceled}, // the server stops; clients retry
 	{CodeMessageTooLarge, "MESSAGE_TOO_LARGE", batch.ErrMessageTooLarge},
+	{CodeCoordinatorLoadInProgress, "COORDINATOR_LOAD_IN_PROGRESS", nil},
 	{CodeCoordinatorNotAvailable, "COORDINATOR_NOT_AVAILABLE", nil},
 	{CodeRecordListTooLarge, "RECORD_LIST_TOO_LARGE", log.ErrBatchTooLarge},
 	{CodeNotEnoughReplicas, "NOT_ENOUGH_REPLICAS", core.ErrNotEnoughReplicas},

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -56,7 +55,7 @@ func (x *exchange) code(err error) Code {
 	if code == CodeNone {
 		return code
 	}
-	if code == CodeUnknownServerError && !errors.Is(err, context.Canceled) {
+	if code == CodeUnknownServerError {
 		x.Log.Error(err, "request failed", "listener", x.Listener.String(), "api", x.name, "remote", x.nc.RemoteAddr().String())
 	}
 	x.metrics.error(x.name, code)

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
 
 func TestMetadataShowsThePartition(t *testing.T) {
@@ -144,6 +145,10 @@ func TestInitProducerID(t *testing.T) {
 	first, second := ask[*kmsg.InitProducerIDResponse](r, req), ask[*kmsg.InitProducerIDResponse](r, req)
 	if first.ErrorCode != 0 || first.ProducerID < 0 || first.ProducerID == second.ProducerID || first.ProducerEpoch != 0 {
 		t.Errorf("got %+v and %+v", first, second)
+	}
+	p.change(func() { p.failWith = core.ErrNotLeader })
+	if got := ask[*kmsg.InitProducerIDResponse](r, req); Code(got.ErrorCode) != CodeCoordinatorLoadInProgress || got.ProducerID != -1 {
+		t.Errorf("a follower answered %+v", got)
 	}
 	req.TransactionalID = kmsg.StringPtr("tx")
 	if got := ask[*kmsg.InitProducerIDResponse](r, req); Code(got.ErrorCode) != CodeInvalidRequest || got.ProducerID != -1 {
