@@ -15,6 +15,8 @@ const (
 	// handOverWait is how long a leader whose pod is being deleted may take to hand
 	// over by itself, which it does in milliseconds.
 	handOverWait = 2 * time.Second
+	// electionRecheck follows an election that did not come about.
+	electionRecheck = time.Second
 )
 
 // planElection asks for an election when one is due. Safety does not hang on any of
@@ -86,6 +88,8 @@ func elect(o *Observation, p *Plan, reason epoch.ElectionReason, except epoch.Re
 	if except != epoch.NoReplica {
 		message = fmt.Sprintf("%s led: %s", o.Partition.ReplicaName(int32(except)), why)
 	}
+	// Should the record refuse or have moved on, it is looked at again.
+	p.recheck(electionRecheck)
 	p.add(Elect{Reason: reason, Message: message, Judged: leadershipOf(o.Record), Live: live})
 }
 

@@ -49,7 +49,7 @@ type claimCase struct {
 
 // podPolicies is what a pod's deletion has to pass. Read it as the specification.
 var podPolicies = chain[podCase]{
-	{"NoRecovery", v1alpha1.ReasonRecoveryRequired, frozenPod},
+	{"NoRecovery", v1alpha1.ReasonRecoveryRequired, func(c podCase) string { return frozen(c.Observation) }},
 	{"EndedMeansEnded", v1alpha1.ReasonWaitingForReplicas, endedMeansEnded},
 	{"RemovedFromRecord", v1alpha1.ReasonWaitingForReplicas, removedFromRecord},
 	{"NotAmidReassignment", v1alpha1.ReasonReassigning, notAmidReassignment},
@@ -90,6 +90,8 @@ var claimPolicies = chain[claimCase]{
 	}},
 }
 
+// frozen is rule 7: while epochs are known to have gone back, nothing that still
+// knows the newer ones may be lost, not even a pod that has ended.
 func frozen(o *Observation) string {
 	if o.RecordState != RecordPresent {
 		return fmt.Sprintf("the partition record is %s", o.RecordState)
@@ -98,13 +100,6 @@ func frozen(o *Observation) string {
 		return "the partition record is frozen until recovery is asked for"
 	}
 	return ""
-}
-
-func frozenPod(c podCase) string {
-	if c.Cause == PodEnded {
-		return "" // Nothing runs in it; making it anew lets the replica report.
-	}
-	return frozen(c.Observation)
 }
 
 func endedMeansEnded(c podCase) string {

@@ -31,6 +31,7 @@ type Reconciler struct {
 	heartbeats *heartbeats
 	sightings  *sightings
 	pace       *pace
+	known      *known
 }
 
 // The roles that the operator needs. The chart's role is compared with these.
@@ -51,10 +52,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var rp v1alpha1.ReplicatedPartition
 	if err := r.Client.Get(ctx, req.NamespacedName, &rp); err != nil {
 		if apierrors.IsNotFound(err) {
-			dropMetrics(req.Namespace, req.Name)
+			r.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	r.known.meet(req.NamespacedName, rp.UID, r.forgetUID)
 	o, err := r.observe(ctx, &rp)
 	if err != nil {
 		return quietly(err)

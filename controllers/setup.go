@@ -95,11 +95,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Leases: leases,
 		Events: mgr.GetEventRecorder(v1alpha1.ManagerName), Defaults: o.Defaults,
-		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(),
+		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(), known: newKnown(),
 	}
 	r.heartbeats = newHeartbeats(r.clock)
 	if err := mgr.Add(r.clock); err != nil {
 		return fmt.Errorf("add the clock: %w", err)
+	}
+	if err := mgr.Add(&onlooker{cache: mgr.GetCache(), heartbeats: r.heartbeats}); err != nil {
+		return fmt.Errorf("add the onlooker: %w", err)
 	}
 	return r.watch(mgr, o)
 }

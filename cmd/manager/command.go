@@ -57,6 +57,16 @@ func command() *cobra.Command {
 	return cmd
 }
 
+// A node that is lost with the working operator and a partition's leader on it must
+// not delay the election much beyond the partition's own lease of ten seconds. An
+// operator that cannot renew stops, and its container starts again; replicas do not
+// care.
+const (
+	standInAfter = 8 * time.Second
+	stopAfter    = 6 * time.Second
+	retryEvery   = time.Second
+)
+
 func run(ctx context.Context, o options) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
@@ -104,6 +114,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElection,
 		LeaderElectionID:        "tidemark-operator",
 		LeaderElectionNamespace: o.leaderElectionNamespace,
+		LeaseDuration:           new(standInAfter), RenewDeadline: new(stopAfter), RetryPeriod: new(retryEvery),
 		// The process ends when it has stopped working, so nothing runs on without the
 		// Lease.
 		LeaderElectionReleaseOnCancel: true,
