@@ -334,3 +334,22 @@ func TestClosedLog(t *testing.T) {
 	}
 	must(t, l.Checkpoint(1))
 }
+
+func TestConfigureChangesRollAndRetention(t *testing.T) {
+	m := newMem(t)
+	l, _ := open(t, m, smallSegments(9), true)
+	appendOne(t, l, 0, 0, 1)
+	size := int64(len(one(0)))
+	l.Configure(2*size, size, -1)
+	appendOne(t, l, 0, 2, 3, 4)
+	if got := files(t, m, suffixLog); len(got) != 3 {
+		t.Fatalf("segments %q", got)
+	}
+	if start, err := l.ApplyRetention(time.UnixMilli(0), 5); start != 4 || err != nil {
+		t.Fatalf("start %d, %v; want 4", start, err)
+	}
+	l.Configure(-1, 0, 0) // refused as Open would refuse it
+	if l.cfg.SegmentBytes != 2*size {
+		t.Fatalf("segment size %d", l.cfg.SegmentBytes)
+	}
+}
