@@ -258,3 +258,38 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// The garbage collector removes what a deleted partition owned, with or without the
+// operator (there is none here, so that what the operator does shows).
+func TestDeletedPartitionIsNotRebuilt(t *testing.T) {
+	needsCluster(t)
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		t.Run(string(propagation), func(t *testing.T) {
+			needsCluster(t)
+			p := newPartition(t, nil)
+			p.serve(3)
+			now := &v1alpha1.ReplicatedPartition{}
+			p.exists("orders", now)
+			if len(now.Finalizers) > 0 {
+				t.Errorf("finalizers %v: a namespace could not be deleted without the operator", now.Finalizers)
+			}
+			if err := cluster.api.Delete(t.Context(), p.rp, client.PropagationPolicy(propagation)); err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{}
+			p.exists("orders-2", pod)
+			if err := cluster.api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+			// Another partition that is made and served after it shows that the operator
+			// had the time to do something.
+			newPartition(t, nil).serve(3)
+			p.gone("orders-2", &corev1.Pod{})
+			claim := &corev1.PersistentVolumeClaim{}
+			p.exists("data-orders-2", claim)
+			if claim.DeletionTimestamp != nil {
+				t.Error("the volume is being deleted, though volumes are retained by default")
+			}
+		})
+	}
+}
