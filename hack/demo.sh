@@ -76,7 +76,7 @@ kill_leader() {
 
 start_prober() {
   [ -z "$CONTEXT" ] || return 0
-  CGO_ENABLED=0 go build -o dist/prober ./test/cmd/prober
+  go build -o dist/prober ./test/cmd/prober
   "$LAB_SH" run "$ROOT/dist/prober" -brokers "$BROKER" -topic $RP -since-file "$tmp/killed" >"$tmp/probe" 2>&1 &
   background+=($!)
   prober=$!

@@ -7,9 +7,9 @@ set -euo pipefail
 mkdir -p dist hack/lab/images
 step "building manager and replica"
 for b in manager replica; do
-  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "dist/$b" "./cmd/$b"
+  go build -ldflags "-s -w" -o "dist/$b" "./cmd/$b"
 done
-(cd hack/lab && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -trimpath -o "$ROOT/dist/mkimage" ./cmd/mkimage)
+(cd hack/lab && go build -o "$ROOT/dist/mkimage" ./cmd/mkimage)
 ref=localhost/tidemark:dev-$(cat dist/manager dist/replica | sha256sum | cut -c1-12)
 dist/mkimage -o hack/lab/images/tidemark.tar -t "localhost/tidemark:dev,$ref" -user 65532:65532 dist/manager:/manager dist/replica:/replica
 echo "$ref" >dist/image.ref

@@ -4,7 +4,9 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LAB_SH=$ROOT/hack/lab/cluster.sh
 NAMESPACE=${NAMESPACE:-tidemark-system}
 CONTEXT=${CONTEXT:-}
-export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
+# One set of flags for image, vet, lint and generators, so that they compile every package once for all of them. Only the
+# tests differ: the race detector needs cgo.
+export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 cd "$ROOT"
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
