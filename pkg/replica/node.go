@@ -54,6 +54,8 @@ func (n *node) settle() {
 		for _, e := range effects {
 			if err := n.carryOut(e); err != nil {
 				n.fail(err)
+			}
+			if n.failed != nil {
 				break
 			}
 		}
@@ -75,10 +77,10 @@ func (n *node) stop() {
 	n.core.Stop(n.now())
 }
 
-// fail ends leadership and promise at once (rule 10): nothing is answered any more,
-// and the error mark outlives the process.
+// fail ends leadership and promise at once (rule 10): the volume is at fault, nothing
+// is answered any more, and the error mark outlives the process.
 func (n *node) fail(err error) {
-	n.failed = err
+	n.failed = fmt.Errorf("the volume cannot be trusted any more, this replica gives up its promise and ends: %w", err)
 	n.volume.MarkError()
 	for token, done := range n.produces {
 		delete(n.produces, token)
@@ -86,9 +88,8 @@ func (n *node) fail(err error) {
 	}
 }
 
-// errSuperseded ends a process whose replica id another process has taken. The
-// volume is fine.
-var errSuperseded = errors.New("superseded")
+// quit ends the process for a reason that is not the volume's: its promise stays.
+func (n *node) quit(err error) { n.failed = err }
 
 func (n *node) carryOut(e core.Effect) error {
 	switch e := e.(type) {
@@ -116,7 +117,7 @@ func (n *node) carryOut(e core.Effect) error {
 	case core.Complete:
 		n.complete(e.Token, e.Err)
 	case core.Exit:
-		return fmt.Errorf("%w: %s", errSuperseded, e.Reason)
+		n.quit(errors.New(e.Reason))
 	case core.Regression:
 		n.metrics.regressions.Inc()
 		n.cfg.Log.Error(nil, "the partition record went backwards; it is marked for recovery and nothing is changed any more",

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -150,10 +149,7 @@ func (r *running) serve(ctx context.Context) error {
 		servers.stop()
 		r.node.fetcher.Close()
 		r.close()
-		if errors.Is(err, errSuperseded) {
-			return err
-		}
-		return fmt.Errorf("the volume cannot be trusted any more, this replica gives up its promise and ends: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	r.handOver()

@@ -33,7 +33,7 @@ func (r *running) serveKafka(ctx context.Context) *kafkaServers {
 		s.done.Go(func() {
 			if err := serve(ctx); err != nil {
 				r.cfg.Log.Error(err, "a listener has failed; ending")
-				r.mailbox.post(func(n *node) { n.fail(err) })
+				r.mailbox.post(func(n *node) { n.quit(err) })
 			}
 		})
 	}

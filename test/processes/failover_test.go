@@ -31,14 +31,18 @@ type load struct {
 	p       *partition
 	history *history.Log
 	prober  *prober.Prober
+	stop    context.CancelFunc // of the reader
 	seen    func() []history.Record
 }
 
 func startLoad(p *partition) *load {
 	p.t.Helper()
 	l := &load{p: p, history: history.NewLog()}
+	ctx, cancel := context.WithCancel(p.t.Context())
+	p.t.Cleanup(cancel)
+	l.stop = cancel
 	var err error
-	if l.seen, err = prober.Follow(p.t.Context(), p.brokers(), p.key.Name); err != nil {
+	if l.seen, err = prober.Follow(ctx, p.brokers(), p.key.Name); err != nil {
 		p.t.Fatal(err)
 	}
 	if l.prober, err = prober.Start(prober.Config{Brokers: p.brokers(), Topic: p.key.Name, History: l.history}); err != nil {
@@ -71,6 +75,7 @@ func (l *load) check() {
 	if err != nil {
 		l.p.t.Fatal(err)
 	}
+	l.stop()
 	verdict := l.history.Check(final, l.seen())
 	l.p.t.Log(verdict)
 	if err := verdict.Err(); err != nil {

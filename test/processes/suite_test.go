@@ -139,9 +139,6 @@ func newPartition(t *testing.T, spec v1alpha1.ReplicatedPartitionSpec) *partitio
 	if _, err := env.clientset.CoreV1().Namespaces().Create(t.Context(), namespace(ns), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := env.clientset.CoreV1().ServiceAccounts(ns).Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-		t.Logf("default service account: %v", err)
-	}
 	p.kubelet = &kubelet{t: t, client: env.clientset, namespace: ns, kubeconfig: env.kubeconfig, binary: filepath.Join(env.bin, "replica"),
 		volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}}
 	ctx, cancel := context.WithCancel(context.Background())
