@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/fetcher"
@@ -52,7 +53,9 @@ func (n *node) now() time.Duration { return time.Since(n.started) }
 func (n *node) settle() {
 	for effects := n.core.Take(); len(effects) > 0 && n.failed == nil; effects = n.core.Take() {
 		for _, e := range effects {
-			if err := n.carryOut(e); err != nil {
+			if err := n.carryOut(e); vfs.IsNoSpace(err) || errors.Is(err, log.ErrNoSpace) {
+				n.quit(fmt.Errorf("the volume is full, and what the partition record demands cannot be written; give it more space (spec.storage.size): %w", err))
+			} else if err != nil {
 				n.fail(err)
 			}
 			if n.failed != nil {

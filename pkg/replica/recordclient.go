@@ -52,7 +52,7 @@ func (c *recordClient) read() {
 		return func(n *node) {
 			if err != nil {
 				n.noteRecordError(err)
-				n.core.ReadFailed(n.now())
+				n.core.ReadFailed(n.now(), err)
 				return
 			}
 			n.noteRecordError(nil)

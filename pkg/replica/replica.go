@@ -110,7 +110,7 @@ func (s *starting) bind(snap epoch.Snapshot) (*running, error) {
 		if l.address == "" {
 			continue
 		}
-		serve, err := listenKafka(l.address, &kafka.Server{Partition: r, Listener: l.kind, Log: cfg.Log.WithName("kafka"), Metrics: km})
+		serve, err := listenKafka(l.address, &kafka.Server{Partition: r, Listener: l.kind, Limits: limits(l.kind), Log: cfg.Log.WithName("kafka"), Metrics: km})
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +119,15 @@ func (s *starting) bind(snap epoch.Snapshot) (*running, error) {
 	cfg.Log.Info("registered", "replica", cfg.ID, "session", me.Session, "directoryID", me.DirectoryID.String(),
 		"logStartOffset", s.log.StartOffset(), "logEndOffset", s.log.EndOffset(), "epochCache", s.log.EpochCache().String())
 	return run, nil
+}
+
+// limits are the server's defaults, but for followers: what they may fetch at once is
+// set by spec.replication.fetchMaxBytes.
+func limits(l kafka.Listener) kafka.Limits {
+	if l == kafka.Replication {
+		return kafka.Limits{MaxFetchBytes: 100 << 20}
+	}
+	return kafka.Limits{}
 }
 
 func coreOptions(s Settings) core.Options {

@@ -20,14 +20,26 @@ func (c *Core) Released() bool {
 	rec := c.snap.Record
 	me, assigned := rec.Replica(c.me.ID)
 	switch {
-	case !assigned:
+	case !assigned, c.rec.missing:
 		return true
 	case c.role == Leader:
-		return len(rec.Replicas) == 1
+		return !c.successorMayCome()
 	case !rec.InSync(c.me.ID), rec.Leader == epoch.NoReplica:
 		return true
 	}
 	return me.Stopping && len(rec.ISR)-1 < rec.MinISR // the leader may not take it out
+}
+
+// successorMayCome reports that another replica is at work and means to stay, so that
+// it can take over now or soon.
+func (c *Core) successorMayCome() bool {
+	for id, r := range c.remotes {
+		p, _ := c.snap.Record.Replica(id)
+		if !p.Stopping && !p.Removing && !c.gone(id, r, c.now) {
+			return true
+		}
+	}
+	return false
 }
 
 // handOver is the record with a successor in office, if this leader is to go and

@@ -27,6 +27,7 @@ type recordWriter struct {
 	liveAtRenewal []epoch.ReplicaID
 	pending       *pendingISR
 	regressed     bool
+	missing       bool // the record has been deleted
 }
 
 // pendingISR is an ISR change whose outcome is not known (rule 4): it, and every one
@@ -118,7 +119,7 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 // Written says that a write succeeded, with the record as it is now.
 func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
-	w.busy, w.writing = false, false
+	w.busy, w.writing, w.missing = false, false, false
 	if c.role == Leader && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch {
 		w.renewedAt = now
 		w.liveAtRenewal = c.liveOthers(now)
@@ -134,6 +135,7 @@ func (c *Core) WriteFailed(now time.Duration, err error) {
 	w := &c.rec
 	w.busy, w.writing, w.wantRead, w.unsettled = false, false, true, true
 	w.readNotBefore = now
+	w.missing = errors.Is(err, epoch.ErrNotFound)
 	if !errors.Is(err, epoch.ErrConflict) {
 		w.notBefore = now + readRetry
 	}
@@ -161,7 +163,7 @@ func (c *Core) startRead() {
 // (rule 7): the record is marked, and nothing else is changed any more.
 func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
-	w.busy = false
+	w.busy, w.missing = false, false
 	rec := s.Record
 	if rec.PartitionEpoch < w.readAt || rec.PartitionEpoch == w.readAt && rec.LastChange() != w.readChange || !rec.Sees(w.readChange) {
 		c.regress(now, s)
@@ -188,8 +190,9 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 }
 
 // ReadFailed says that the record could not be read; it will be tried again.
-func (c *Core) ReadFailed(now time.Duration) {
+func (c *Core) ReadFailed(now time.Duration, err error) {
 	w := &c.rec
+	w.missing = errors.Is(err, epoch.ErrNotFound)
 	w.busy, w.wantRead, w.unsettled = false, true, true
 	w.notBefore = now + readRetry
 }
