@@ -58,7 +58,7 @@ func (r *Reconciler) createPod(ctx context.Context, o *Observation, a CreatePod)
 	}
 	podsCreated.Inc()
 	log.FromContext(ctx).Info("pod created", "pod", pod.Name)
-	r.event(o.Partition, normal, v1alpha1.EventPodCreated, "created pod %s", pod.Name)
+	r.event(o.Partition, pod, normal, v1alpha1.EventPodCreated, "created pod %s", pod.Name)
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (r *Reconciler) deletePod(ctx context.Context, o *Observation, a DeletePod)
 	}
 	podsDeleted.WithLabelValues(string(a.Cause)).Inc()
 	log.FromContext(ctx).Info("pod deleted", "pod", a.Name, "cause", string(a.Cause), "because", a.Message)
-	r.event(o.Partition, normal, v1alpha1.EventPodDeleted, "deleted pod %s: %s", a.Name, a.Message)
+	r.event(o.Partition, o.Pods[a.ID], normal, v1alpha1.EventPodDeleted, "deleted pod %s: %s", a.Name, a.Message)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, o *Observation, a DeleteCl
 	}
 	claimsDeleted.Inc()
 	log.FromContext(ctx).Info("volume claim deleted", "claim", a.Name)
-	r.event(o.Partition, normal, v1alpha1.EventVolumeDeleted, "deleted volume claim %s of the removed replica %d, as persistentVolumeClaimRetentionPolicy.whenScaled asks", a.Name, a.ID)
+	r.event(o.Partition, o.Claims[a.ID], normal, v1alpha1.EventVolumeDeleted, "deleted volume claim %s of the removed replica %d, as persistentVolumeClaimRetentionPolicy.whenScaled asks", a.Name, a.ID)
 	return nil
 }
 

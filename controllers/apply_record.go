@@ -44,7 +44,7 @@ func (r *Reconciler) createRecord(ctx context.Context, rp *v1alpha1.ReplicatedPa
 		return fmt.Errorf("make the partition record: %w", err)
 	}
 	log.FromContext(ctx).Info("partition record made", "topicID", topic.String(), "replicas", len(record.Replicas))
-	r.event(rp, normal, v1alpha1.EventRecordCreated, "made the partition record in Lease %s for topic id %s", rp.LeaseName(), topic)
+	r.event(rp, nil, normal, v1alpha1.EventRecordCreated, "made the partition record in Lease %s for topic id %s", rp.LeaseName(), topic)
 	return nil
 }
 

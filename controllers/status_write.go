@@ -98,31 +98,40 @@ func withoutNumbers(s v1alpha1.ReplicatedPartitionStatus) v1alpha1.ReplicatedPar
 // tellTransitions sends events for what the status now shows anew.
 func (r *Reconciler) tellTransitions(rp *v1alpha1.ReplicatedPartition, old, next v1alpha1.ReplicatedPartitionStatus) {
 	if old.TopicID != "" && !slices.Equal(old.ISR, next.ISR) {
-		r.event(rp, normal, v1alpha1.EventISRChanged, "in-sync replicas changed from %v to %v in partition epoch %d", old.ISR, next.ISR, next.PartitionEpoch)
+		r.transition(rp, next.PartitionEpoch, normal, v1alpha1.EventISRChanged, "in-sync replicas changed from %v to %v in partition epoch %d", old.ISR, next.ISR, next.PartitionEpoch)
 	}
 	if old.TopicID != "" && (!slices.Equal(ids(old), ids(next)) || old.MinInSyncReplicas != next.MinInSyncReplicas) {
-		r.event(rp, normal, v1alpha1.EventAssignmentChanged, "replicas changed from %v to %v, min ISR from %d to %d", ids(old), ids(next), old.MinInSyncReplicas, next.MinInSyncReplicas)
+		r.transition(rp, next.PartitionEpoch, normal, v1alpha1.EventAssignmentChanged, "replicas changed from %v to %v, min ISR from %d to %d", ids(old), ids(next), old.MinInSyncReplicas, next.MinInSyncReplicas)
 	}
 	if old.LeaderEpoch != next.LeaderEpoch && next.Leader != "" {
-		r.event(rp, normal, v1alpha1.EventLeaderElected, "%s leads in epoch %d (%s)", next.Leader, next.LeaderEpoch, next.LastElection)
+		r.transition(rp, next.PartitionEpoch, normal, v1alpha1.EventLeaderElected, "%s leads in epoch %d (%s)", next.Leader, next.LeaderEpoch, next.LastElection)
 	}
 	if old.TopicID == "" && next.TopicID != "" && rp.EffectiveReplicas() == 1 {
-		r.event(rp, warning, v1alpha1.EventSingleReplica, "one replica: the partition is away while its node is drained or its pod is replaced")
+		r.transition(rp, next.PartitionEpoch, warning, v1alpha1.EventSingleReplica, "one replica: the partition is away while its node is drained or its pod is replaced")
 	}
 	r.tellReadiness(rp, old, next)
 }
 
-// tellReadiness sends an event when Ready turns, after its first time.
+// tellReadiness sends an event when Ready turns, and when something comes up that
+// needs a person. The steps of a first start are no news.
 func (r *Reconciler) tellReadiness(rp *v1alpha1.ReplicatedPartition, old, next v1alpha1.ReplicatedPartitionStatus) {
 	was, is := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
-	if is == nil || (was != nil && was.Status == is.Status && was.Reason == is.Reason) || is.Reason == v1alpha1.ReasonStarting {
+	if is == nil || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
 		return
 	}
-	kind := normal
-	if is.Status != metav1.ConditionTrue {
-		kind = warning
+	wasReady := was != nil && was.Status == metav1.ConditionTrue
+	switch {
+	case is.Status == metav1.ConditionTrue:
+		r.transition(rp, next.PartitionEpoch, normal, is.Reason, "%s", is.Message)
+	case wasReady || slices.Contains(needsAPerson, is.Reason):
+		r.transition(rp, next.PartitionEpoch, warning, is.Reason, "%s", is.Message)
 	}
-	r.event(rp, kind, is.Reason, "%s", is.Message)
+}
+
+// needsAPerson are the reasons that do not go away by themselves.
+var needsAPerson = []string{
+	v1alpha1.ReasonRecordMissing, v1alpha1.ReasonRecordForeign, v1alpha1.ReasonRecordInvalid,
+	v1alpha1.ReasonRecoveryRequired, v1alpha1.ReasonNameConflict,
 }
 
 func ids(s v1alpha1.ReplicatedPartitionStatus) []int32 {

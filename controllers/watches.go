@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -138,9 +137,4 @@ func signs(p epoch.Progress) []replicaSign {
 		out = append(out, replicaSign{r.ID, r.Live, r.Message})
 	}
 	return out
-}
-
-// note formats an event's text within what the API server takes.
-func note(format string, args ...any) string {
-	return truncate(fmt.Sprintf(format, args...), eventNoteLimit)
 }
