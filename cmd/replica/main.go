@@ -13,13 +13,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "replica: "+err.Error())
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func command() *cobra.Command {

@@ -62,7 +62,7 @@ func (w *Builder) Add(r Record) *Builder { w.records = append(w.records, r); ret
 
 // Build encodes the batch.
 func (w *Builder) Build() Batch {
-	var first, newest int64 = NoTimestamp, NoTimestamp
+	first, newest := NoTimestamp, NoTimestamp
 	if len(w.records) > 0 {
 		first = w.records[0].Timestamp
 	}

@@ -14,7 +14,6 @@ import (
 type memoryLog struct {
 	start   epoch.Offset
 	entries []entry
-	flushed epoch.Offset
 	cache   epoch.Cache
 }
 

@@ -92,7 +92,7 @@ func (x *exchange) planFetch(req *kmsg.FetchRequest, resp *kmsg.FetchResponse) *
 		t.Partitions = make([]kmsg.FetchResponseTopicPartition, len(rt.Partitions))
 		for j := range rt.Partitions {
 			e := emptyFetchEntry(&t.Partitions[j], rt.Partitions[j].Partition)
-			code := CodeNone
+			var code Code
 			switch {
 			case !view.ours(rt.Topic, rt.TopicID, byID):
 				code = unknownTopic(byID)

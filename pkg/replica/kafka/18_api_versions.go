@@ -12,13 +12,13 @@ import (
 // of a version that is not served is answered in version 0 with UNSUPPORTED_VERSION
 // and all ranges, so that the client can choose one (KIP-511). The header of the
 // answer is never flexible.
-var apiApiVersions = &api{key: keyApiVersions, name: "ApiVersions", min: 0, max: 4, replication: true, handle: (*exchange).apiVersions}
+var apiAPIVersions = &api{key: keyAPIVersions, name: "ApiVersions", min: 0, max: 4, replication: true, handle: (*exchange).apiVersions}
 
 func (x *exchange) apiVersions(context.Context, kmsg.Request) (kmsg.Response, error) {
 	return x.versionRanges(x.version, CodeNone), nil
 }
 
-func (x *exchange) unsupportedApiVersions() (kmsg.Response, error) {
+func (x *exchange) unsupportedAPIVersions() (kmsg.Response, error) {
 	return x.versionRanges(0, CodeUnsupportedVersion), nil
 }
 

@@ -13,7 +13,7 @@ const (
 	keyListOffsets          int16 = 2
 	keyMetadata             int16 = 3
 	keyFindCoordinator      int16 = 10
-	keyApiVersions          int16 = 18
+	keyAPIVersions          int16 = 18
 	keyCreateTopics         int16 = 19
 	keyDeleteTopics         int16 = 20
 	keyInitProducerID       int16 = 22
@@ -38,7 +38,7 @@ type api struct {
 // apis lists what is served, in the order in which ApiVersions tells it. Group and
 // transaction keys are absent: a client that needs them fails at once and says so.
 var apis = []*api{
-	apiProduce, apiFetch, apiListOffsets, apiMetadata, apiFindCoordinator, apiApiVersions,
+	apiProduce, apiFetch, apiListOffsets, apiMetadata, apiFindCoordinator, apiAPIVersions,
 	apiCreateTopics, apiDeleteTopics, apiInitProducerID, apiOffsetForLeaderEpoch, apiDescribeCluster,
 }
 
@@ -51,14 +51,4 @@ func (a *api) versions(l Listener) (lo, hi int16) {
 		return replicaFetchMinVersion, a.max
 	}
 	return a.min, a.max
-}
-
-// lookup finds the API of a key on a listener, nil if it is not served there.
-func lookup(l Listener, key int16) *api {
-	for _, a := range apis {
-		if a.key == key && a.servedOn(l) {
-			return a
-		}
-	}
-	return nil
 }

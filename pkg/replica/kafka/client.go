@@ -48,7 +48,7 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 	if c.broken != nil {
 		return nil, fmt.Errorf("the connection to %s failed before: %w", c.nc.RemoteAddr(), c.broken)
 	}
-	stop := context.AfterFunc(ctx, func() { c.nc.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.nc.SetDeadline(time.Unix(1, 0)) })
 	resp, err := c.roundTrip(req)
 	if !stop() && err == nil {
 		err = ctx.Err() // the deadline is in the past: nothing more can be sent
@@ -58,7 +58,7 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 			err = ctx.Err()
 		}
 		c.broken = fmt.Errorf("%s to %s: %w", kmsg.NameForKey(req.Key()), c.nc.RemoteAddr(), err)
-		c.nc.Close()
+		_ = c.nc.Close()
 		return nil, c.broken
 	}
 	return resp, nil
@@ -118,7 +118,7 @@ func (c *Client) body(resp kmsg.Response) ([]byte, error) {
 		return nil, fmt.Errorf("response carries correlation id %d instead of %d", got, c.correlationID)
 	}
 	body := c.in[4:]
-	if !resp.IsFlexible() || resp.Key() == keyApiVersions {
+	if !resp.IsFlexible() || resp.Key() == keyAPIVersions {
 		return body, nil
 	}
 	return skipHeaderTags(body)

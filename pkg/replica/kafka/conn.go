@@ -55,7 +55,7 @@ func (c *conn) run(ctx context.Context) {
 	c.polling, c.stopPolling = context.WithCancel(ctx)
 	defer c.stopPolling()
 	// The reader hears of an end through an expired read deadline; see arm.
-	defer context.AfterFunc(c.polling, func() { c.nc.SetReadDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(c.polling, func() { _ = c.nc.SetReadDeadline(time.Unix(1, 0)) })()
 
 	written := make(chan error, 1)
 	go func() {
@@ -67,7 +67,7 @@ func (c *conn) run(ctx context.Context) {
 	c.stopPolling()
 	drain := time.AfterFunc(c.limits.DrainTimeout, func() {
 		c.giveUp()
-		c.nc.Close()
+		_ = c.nc.Close()
 	})
 	writeErr := <-written
 	drain.Stop()
@@ -159,10 +159,10 @@ func (c *conn) begin(f *frame) (*exchange, error) {
 	c.metrics.requests[a.key].Inc()
 	x := &exchange{conn: c, api: a, header: h, frame: f}
 	if lo, hi := a.versions(c.Listener); h.version < lo || h.version > hi {
-		if a.key != keyApiVersions {
+		if a.key != keyAPIVersions {
 			return nil, fmt.Errorf("%w: %s version %d is not served; served are %d to %d", errMalformed, a.name, h.version, lo, hi)
 		}
-		x.wait = x.unsupportedApiVersions
+		x.wait = x.unsupportedAPIVersions
 		return x, nil
 	}
 	req := kmsg.RequestForKey(h.key)

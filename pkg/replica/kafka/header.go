@@ -51,11 +51,11 @@ func skipTags(r *kbin.Reader) bool {
 	}
 	for ; n > 0 && r.Ok(); n-- {
 		r.Uvarint()
-		if size := r.Uvarint(); int64(size) > int64(len(r.Src)) {
+		size := r.Uvarint()
+		if int64(size) > int64(len(r.Src)) {
 			return false
-		} else {
-			r.Span(int(size))
 		}
+		r.Span(int(size))
 	}
 	return r.Ok()
 }
@@ -67,7 +67,7 @@ func appendResponse(dst []byte, correlationID int32, resp kmsg.Response) []byte 
 	start := len(dst)
 	dst = kbin.AppendInt32(dst, 0)
 	dst = kbin.AppendInt32(dst, correlationID)
-	if resp.IsFlexible() && resp.Key() != keyApiVersions {
+	if resp.IsFlexible() && resp.Key() != keyAPIVersions {
 		dst = append(dst, 0)
 	}
 	dst = resp.AppendTo(dst)

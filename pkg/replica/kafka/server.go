@@ -80,7 +80,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer sv.conns.Wait()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
 	return sv.accept(ctx, ln)
 }
@@ -138,7 +138,7 @@ func (sv *serving) serveConn(ctx context.Context, nc net.Conn) {
 		sv.open.Add(-1)
 		sv.metrics.closed.Inc()
 		sv.Log.V(1).Info("connection refused: too many are open", "listener", sv.Listener.String(), "remote", nc.RemoteAddr().String(), "limit", sv.limits.MaxConnections)
-		nc.Close()
+		_ = nc.Close()
 		return
 	}
 	sv.metrics.connections.Inc()

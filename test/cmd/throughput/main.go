@@ -23,15 +23,15 @@ func main() {
 	records := flag.Int("records", 1_000_000, "how many records")
 	size := flag.Int("size", 100, "`bytes` of a record's value")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	if err := run(ctx, strings.Split(*brokers, ","), *topic, *records, *size); err != nil {
+	if err := run(context.Background(), strings.Split(*brokers, ","), *topic, *records, *size); err != nil {
 		fmt.Fprintln(os.Stderr, "throughput:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, brokers []string, topic string, records, size int) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
 	first, err := produce(ctx, brokers, topic, records, size)
 	if err != nil {
 		return fmt.Errorf("produce: %w", err)
