@@ -109,11 +109,30 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 	} else {
 		n = rec
 	}
-	if changed || now >= c.rec.heartbeatDue {
+	if changed || now >= c.rec.heartbeatDue || c.newsDue(now) {
 		c.rec.heartbeatDue = now + c.opts.LeaseDuration/3
 		return epoch.Renew(n, time.Time{}, c.opts.LeaseDuration, c.Progress(now)), true
 	}
 	return n, false
+}
+
+// newsPause is the least time between two writes that only tell of a change of
+// liveness.
+const newsPause = 200 * time.Millisecond
+
+// newsDue reports that who is live has changed since the record was last told, so
+// that status need not wait for the next heartbeat.
+func (c *Core) newsDue(now time.Duration) bool {
+	told := c.snap.Record.Progress
+	if now-c.rec.renewedAt < newsPause || told == nil || told.TookOver != c.snap.Record.LeaderEpoch {
+		return false
+	}
+	for _, p := range told.Replicas {
+		if r := c.remotes[p.ID]; r != nil && p.Live != (c.live(p.ID, now) && r.leo != epoch.NoOffset) {
+			return true
+		}
+	}
+	return false
 }
 
 // Written says that a write succeeded, with the record as it is now.
