@@ -213,8 +213,8 @@ func TestSupersededProcessEnds(t *testing.T) {
 	}()
 	err := <-c.members[1].done
 	c.members[1].cancel = nil
-	if err == nil || !strings.Contains(err.Error(), "has registered again as session") {
-		t.Errorf("the first process ended with %v, want: replica 1 has registered again", err)
+	if err == nil || !strings.Contains(err.Error(), "only a new registration can count again") {
+		t.Errorf("the first process ended with %v, want: only a new registration can count again", err)
 	}
 	c.awaitInSync()
 }

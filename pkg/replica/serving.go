@@ -8,12 +8,17 @@ import (
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/fetcher"
 	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
 )
 
 // listenKafka opens the port at once, so that a port in use is told at start.
 func listenKafka(address string, s *kafka.Server) (func(context.Context) error, error) {
-	ln, err := net.Listen("tcp", address)
+	var lc net.ListenConfig
+	if s.Listener == kafka.Replication {
+		lc = net.ListenConfig{KeepAliveConfig: fetcher.KeepAlive, Control: fetcher.LimitSilence}
+	}
+	ln, err := lc.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", s.Listener, err)
 	}

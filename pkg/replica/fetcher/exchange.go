@@ -40,7 +40,7 @@ func connect(ctx context.Context, a epoch.Address, cfg Config) (*connection, err
 	if a.Host == "" || a.ReplicationPort == 0 {
 		return nil, fmt.Errorf("the leader has not registered an address")
 	}
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}}
+	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: KeepAlive, Control: LimitSilence}
 	nc, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.Host, strconv.Itoa(int(a.ReplicationPort))))
 	if err != nil {
 		return nil, err
