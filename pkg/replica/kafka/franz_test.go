@@ -138,3 +138,18 @@ func TestFranzPipelinedIdempotentProducerKeepsOrder(t *testing.T) {
 		t.Errorf("the log holds %d records, want the %d produced in order; error %v", len(got), len(want), err)
 	}
 }
+
+// A client that uses transactions must hear that there are none, and not wait for them.
+func TestTransactionsFailAtOnce(t *testing.T) {
+	r := start(t, newMemPartition())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cl := newFranz(t, r, kgo.TransactionalID("tx"))
+	err := cl.BeginTransaction()
+	if err == nil {
+		err = cl.ProduceSync(ctx, kgo.StringRecord("x")).FirstErr()
+	}
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("a record of a transaction: %v (%v), want a refusal at once", err, ctx.Err())
+	}
+}
