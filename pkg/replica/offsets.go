@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
@@ -61,13 +62,19 @@ func (r *Replica) EpochEndOffset(_ context.Context, current, e epoch.LeaderEpoch
 	return found, end, nil
 }
 
-// AllocateProducerID implements kafka.Partition. A leader epoch has one leader, and a
-// process that leads again does so in a new epoch, so epoch and counter together are
-// never given out twice, with nothing to store.
+// producerIDsPerSession bounds how many ids one process gives out.
+const producerIDsPerSession = 1 << 31
+
+var errNoProducerIDs = errors.New("this process has given out all of its producer ids; restart the replica")
+
+// AllocateProducerID implements kafka.Partition. Followers give ids out, too: clients
+// ask any broker, and some never ask another (librdkafka). A session belongs to one
+// process and is never used twice, so session and counter together are never given out
+// twice, with nothing to store.
 func (r *Replica) AllocateProducerID(context.Context) (int64, int16, error) {
-	v := r.view()
-	if err := v.leads(epoch.NoEpoch); err != nil {
-		return -1, -1, err
+	n := r.producers.Add(1)
+	if n >= producerIDsPerSession {
+		return -1, -1, errNoProducerIDs
 	}
-	return int64(v.LeaderEpoch)<<32 | int64(r.producers.Add(1)), 0, nil
+	return int64(r.identity.Session)*producerIDsPerSession + n, 0, nil
 }

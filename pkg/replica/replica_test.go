@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
@@ -217,4 +218,37 @@ func TestSupersededProcessEnds(t *testing.T) {
 		t.Errorf("the first process ended with %v, want: only a new registration can count again", err)
 	}
 	c.awaitInSync()
+}
+
+// Clients ask any broker for a producer id, and librdkafka never asks another one.
+func TestEveryReplicaGivesOutProducerIDsThatAreNeverGivenTwice(t *testing.T) {
+	c := newTestCluster(t, 3, 2)
+	c.start(0, 1, 2)
+	c.awaitInSync()
+	seen := map[int64]bool{}
+	ask := func(id int) {
+		t.Helper()
+		client, err := kgo.NewClient(kgo.SeedBrokers(c.members[id].cfg.ClientListen))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		for range 3 {
+			resp, err := kmsg.NewPtrInitProducerIDRequest().RequestWith(t.Context(), client.SeedBrokers()[0])
+			if err != nil || resp.ErrorCode != 0 {
+				t.Fatalf("replica %d: %v, error code %d", id, err, resp.ErrorCode)
+			}
+			if seen[resp.ProducerID] || resp.ProducerID < 0 {
+				t.Errorf("replica %d gave out producer id %d, seen before: %t", id, resp.ProducerID, seen[resp.ProducerID])
+			}
+			seen[resp.ProducerID] = true
+		}
+	}
+	for id := range 3 {
+		ask(id)
+	}
+	c.stop(1)
+	c.start(1)
+	c.awaitInSync()
+	ask(1)
 }

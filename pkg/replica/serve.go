@@ -19,7 +19,7 @@ type Replica struct {
 	log        *log.Log
 	mailbox    *mailbox
 	maxMessage atomic.Int64
-	producers  atomic.Uint32 // producer ids given out in this process
+	producers  atomic.Int64 // producer ids given out in this process
 	identity   core.Identity
 }
 
