@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 )
 
-// benchmarkFault makes a fault again and again under load and reports the time from the fault to the first acknowledged
-// record. repair ends it; the next run begins when all replicas are in sync. The history is checked at the end.
+// benchmarkFault makes a fault again and again under load and reports the longest time without an acknowledged record.
+// repair ends the fault; the next run begins when all replicas are in sync. The history is checked at the end.
 func benchmarkFault(b *testing.B, name string, fault func(p partition, leader string) time.Time, repair func()) {
 	p := newPartition(b, name)
 	l := startLoad(b, p)
@@ -28,7 +28,7 @@ func benchmarkFault(b *testing.B, name string, fault func(p partition, leader st
 		at := fault(p, before.Leader)
 		l.await(b, at.Add(500*time.Millisecond))
 		p.awaitEpochAfter(b, before.LeaderEpoch)
-		times = append(times, l.report(b, fmt.Sprintf("%s of %s", name, before.Leader), at))
+		times = append(times, l.report(b, fmt.Sprintf("%s of %s", name, before.Leader), at).Length())
 		repair()
 	}
 	p.awaitInSync(b)

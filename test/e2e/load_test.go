@@ -64,13 +64,14 @@ func (l *load) await(t testing.TB, after time.Time) {
 	}
 }
 
-// report logs how long nothing was acknowledged after a fault.
-func (l *load) report(t testing.TB, what string, fault time.Time) time.Duration {
+// report logs and returns the longest time without an acknowledgement that ended after a fault. What was under way at the
+// fault still arrives, so the outage that it causes begins a little later; that of a switchover begins when the leader
+// hands over.
+func (l *load) report(t testing.TB, what string, fault time.Time) prober.Gap {
 	t.Helper()
 	gap := l.prober.Longest(fault)
-	t.Logf("%s: first acknowledged record after %d ms (longest time without one: %d ms)",
-		what, gap.To.Sub(fault).Milliseconds(), gap.Length().Milliseconds())
-	return gap.To.Sub(fault)
+	t.Logf("%s: nothing acknowledged for %d ms, until %d ms after it", what, gap.Length().Milliseconds(), gap.To.Sub(fault).Milliseconds())
+	return gap
 }
 
 // finish stops writing, reads the log from start to end and checks it. No record may have failed: every fault here is one

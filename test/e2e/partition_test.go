@@ -53,8 +53,8 @@ func (p partition) explain(t testing.TB) {
 		{"get", "lease", p.name, "-o", "yaml"},
 		{"get", "pods", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"logs", "--prefix", "--tail=60", "-l", v1alpha1.LabelPartition + "=" + p.name},
-		{"-n", operatorNamespace, "logs", "--prefix", "--tail=60", "-l", v1alpha1.LabelName + "=tidemark-operator"},
+		{"logs", "--prefix", "--tail=40", "-l", v1alpha1.LabelPartition + "=" + p.name},
+		{"-n", operatorNamespace, "logs", "--prefix", "--tail=20", "-l", v1alpha1.LabelName + "=tidemark-operator"},
 	} {
 		t.Logf("kubectl %s\n%s", strings.Join(args, " "), output("kubectl", append([]string{"-n", namespace}, args...)...))
 	}
