@@ -24,8 +24,8 @@ import (
 type trouble struct {
 	RecordStore
 	mu         sync.Mutex
-	cut        bool
-	loseAnswer bool // of the next write, which lands
+	fail       error // of every call
+	loseAnswer bool  // of the next write, which lands
 }
 
 var errUnreachable = errors.New("the record store is unreachable")
@@ -36,22 +36,22 @@ func (s *trouble) set(change func(*trouble)) {
 	change(s)
 }
 
-func (s *trouble) isCut() bool {
+func (s *trouble) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cut
+	return s.fail
 }
 
 func (s *trouble) Get(ctx context.Context) (epoch.Snapshot, error) {
-	if s.isCut() {
-		return epoch.Snapshot{}, errUnreachable
+	if err := s.failure(); err != nil {
+		return epoch.Snapshot{}, err
 	}
 	return s.RecordStore.Get(ctx)
 }
 
 func (s *trouble) Update(ctx context.Context, base epoch.Snapshot, next epoch.Record) (epoch.Snapshot, error) {
-	if s.isCut() {
-		return epoch.Snapshot{}, errUnreachable
+	if err := s.failure(); err != nil {
+		return epoch.Snapshot{}, err
 	}
 	got, err := s.RecordStore.Update(ctx, base, next)
 	s.mu.Lock()

@@ -87,13 +87,13 @@ func TestRecordStoreAwayForLongerThanTheLease(t *testing.T) {
 	before := c.awaitInSync()
 	client := c.producer()
 	c.produce(client, "before")
-	c.records.set(func(s *trouble) { s.cut = true })
+	c.records.set(func(s *trouble) { s.fail = errUnreachable })
 	end := time.Now().Add(3 * c.members[0].cfg.Settings.LeaseDuration)
 	n := 1
 	for ; time.Now().Before(end); n++ {
 		c.produce(client, fmt.Sprint("during", n))
 	}
-	c.records.set(func(s *trouble) { s.cut = false })
+	c.records.set(func(s *trouble) { s.fail = nil })
 	c.produce(client, "after")
 	if got := c.consume(client, n+1); got[0] != "before" || got[n] != "after" {
 		t.Errorf("read %d records from %s to %s", len(got), got[0], got[n])
@@ -251,4 +251,23 @@ func TestEveryReplicaGivesOutProducerIDsThatAreNeverGivenTwice(t *testing.T) {
 	c.start(1)
 	c.awaitInSync()
 	ask(1)
+}
+
+// With its partition deleted, a replica may neither hand over nor read the record: it
+// does not wait for either.
+func TestStoppingWhileTheRecordIsClosedDoesNotWait(t *testing.T) {
+	for name, err := range map[string]error{"deleted": epoch.ErrNotFound, "forbidden": epoch.ErrRejected} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestCluster(t, 3, 2)
+			for _, m := range c.members {
+				m.cfg.StopTimeout = 10 * time.Minute // longer than the test may take
+			}
+			c.start(0, 1, 2)
+			c.awaitInSync()
+			c.records.set(func(s *trouble) { s.fail = err })
+			for id := range c.members {
+				c.stop(id)
+			}
+		})
+	}
 }

@@ -20,7 +20,7 @@ func (c *Core) Released() bool {
 	rec := c.snap.Record
 	me, assigned := rec.Replica(c.me.ID)
 	switch {
-	case !assigned, c.rec.missing:
+	case !assigned, c.rec.closed:
 		return true
 	case c.role == Leader:
 		return !c.successorMayCome()

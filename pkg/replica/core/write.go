@@ -27,7 +27,7 @@ type recordWriter struct {
 	liveAtRenewal []epoch.ReplicaID
 	pending       *pendingISR
 	regressed     bool
-	missing       bool // the record has been deleted
+	closed        bool // the record is deleted, or closed to this replica
 }
 
 // pendingISR is an ISR change whose outcome is not known (rule 4): it, and every one
@@ -138,7 +138,7 @@ func (c *Core) newsDue(now time.Duration) bool {
 // Written says that a write succeeded, with the record as it is now.
 func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
-	w.busy, w.writing, w.missing = false, false, false
+	w.busy, w.writing, w.closed = false, false, false
 	if c.role == Leader && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch {
 		w.renewedAt = now
 		w.liveAtRenewal = c.liveOthers(now)
@@ -154,7 +154,7 @@ func (c *Core) WriteFailed(now time.Duration, err error) {
 	w := &c.rec
 	w.busy, w.writing, w.wantRead, w.unsettled = false, false, true, true
 	w.readNotBefore = now
-	w.missing = errors.Is(err, epoch.ErrNotFound)
+	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound) || errors.Is(err, epoch.ErrRejected)
 	if !errors.Is(err, epoch.ErrConflict) {
 		w.notBefore = now + readRetry
 	}
@@ -182,7 +182,7 @@ func (c *Core) startRead() {
 // (rule 7): the record is marked, and nothing else is changed any more.
 func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
-	w.busy, w.missing = false, false
+	w.busy, w.closed = false, false
 	rec := s.Record
 	if rec.PartitionEpoch < w.readAt || rec.PartitionEpoch == w.readAt && rec.LastChange() != w.readChange || !rec.Sees(w.readChange) {
 		c.regress(now, s)
@@ -211,7 +211,7 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 // ReadFailed says that the record could not be read; it will be tried again.
 func (c *Core) ReadFailed(now time.Duration, err error) {
 	w := &c.rec
-	w.missing = errors.Is(err, epoch.ErrNotFound)
+	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound)
 	w.busy, w.wantRead, w.unsettled = false, true, true
 	w.notBefore = now + readRetry
 }
