@@ -252,7 +252,7 @@ func (r Record) Sees(c Change) bool {
 // effective min ISR brought in line with the assignment.
 func (r Record) next(change ChangeID) Record {
 	r.PartitionEpoch++
-	r.MinISR = r.effectiveMinISR()
+	r.MinISR = r.MinISRWith(nil)
 	r.Changes = append(slices.Clone(r.Changes), Change{PartitionEpoch: r.PartitionEpoch, ID: change, LeaderEpoch: r.LeaderEpoch})
 	if n := len(r.Changes); n > MaxChanges {
 		r.Changes = r.Changes[n-MaxChanges:]
@@ -260,10 +260,12 @@ func (r Record) next(change ChangeID) Record {
 	return r
 }
 
-func (r Record) effectiveMinISR() int {
+// MinISRWith is what the effective min ISR will be once the replicas named have
+// joined the ISR: a replica that is being added begins to count then.
+func (r Record) MinISRWith(joining []ReplicaID) int {
 	full := 0
 	for _, p := range r.Replicas {
-		if !p.Adding {
+		if !p.Adding || slices.Contains(joining, p.ID) {
 			full++
 		}
 	}

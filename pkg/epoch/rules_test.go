@@ -191,7 +191,7 @@ func TestChangeISR(t *testing.T) {
 			r := registered(t, 3, 2)
 			if tc.change != nil {
 				tc.change(&r)
-				r.MinISR = r.effectiveMinISR()
+				r.MinISR = r.MinISRWith(nil)
 			}
 			n, err := ChangeISR(r, tc.wanted(r))
 			if tc.refuse != "" {

@@ -205,8 +205,8 @@ func (c *Core) Disconnected(now time.Duration, id epoch.ReplicaID, connection ui
 }
 
 // wantedISR is the ISR that this leader would have: without those that are gone or
-// behind, with those that have caught up. It stays at or above min ISR by keeping
-// the members with the longest logs.
+// behind, with those that have caught up. It stays at or above min ISR, as that
+// will be with who joins, by keeping the members with the longest logs.
 func (c *Core) wantedISR(now time.Duration) []epoch.Member {
 	rec := c.snap.Record
 	var stay []epoch.Member
@@ -219,14 +219,17 @@ func (c *Core) wantedISR(now time.Duration) []epoch.Member {
 			out = append(out, id)
 		}
 	}
+	var joining []epoch.ReplicaID
 	for id, r := range c.remotes {
 		if !rec.InSync(id) && c.mayJoin(id, r, now) {
 			stay = append(stay, epoch.Member{ID: id, Session: r.session})
+			joining = append(joining, id)
 		}
 	}
+	minISR := rec.MinISRWith(joining)
 	slices.SortFunc(out, func(a, b epoch.ReplicaID) int { return cmp.Compare(c.knownEnd(b), c.knownEnd(a)) })
 	for _, id := range out {
-		if len(stay) >= rec.MinISR {
+		if len(stay) >= minISR {
 			break
 		}
 		stay = append(stay, epoch.Member{ID: id})
@@ -244,9 +247,11 @@ func (c *Core) knownEnd(id epoch.ReplicaID) epoch.Offset {
 }
 
 // mayJoin: at or past the high watermark and the start of this epoch (KAFKA-7128).
+// Who has caught up in this epoch has reached its start, too; the comparison stands
+// for itself, since being caught up is a matter of times and limits.
 func (c *Core) mayJoin(id epoch.ReplicaID, r *remote, now time.Duration) bool {
-	return c.eligible(id, r) && !c.gone(id, r, now) && r.leo >= c.hw &&
-		(r.leo >= c.epochStart || c.guards.off(GuardEpochStart)) && c.isCaughtUp(r, now)
+	reached := r.leo >= c.epochStart && c.isCaughtUp(r, now)
+	return c.eligible(id, r) && !c.gone(id, r, now) && r.leo >= c.hw && (reached || c.guards.off(GuardEpochStart))
 }
 
 // Live reports that the leader knows a replica to be at work and to keep up.
