@@ -168,9 +168,9 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 func (c *Core) act(now time.Duration, old epoch.Record) {
 	rec := c.snap.Record
 	me, assigned := rec.Replica(c.me.ID)
-	if assigned && me.Session > c.me.Session {
+	if assigned && c.replaced(rec, me) {
 		c.resign(Idle)
-		c.emit(Exit{Reason: fmt.Sprintf("replica %d has registered again as session %d; this process is session %d", c.me.ID, me.Session, c.me.Session)})
+		c.emit(Exit{Reason: fmt.Sprintf("the record has replica %d as session %d; this process is session %d, and only a new registration can count again", c.me.ID, me.Session, c.me.Session)})
 		return
 	}
 	if assigned && me.Gone && me.Session == c.me.Session {
@@ -187,6 +187,17 @@ func (c *Core) act(now time.Duration, old epoch.Record) {
 		c.resign(Idle)
 	}
 	c.emit(Changed{})
+}
+
+// replaced reports that the registration of this process does not count any more: a
+// newer process has registered, or this replica was dropped from the assignment and
+// added again, which starts from nothing. The session of a record that waits for
+// recovery says nothing: nobody can register there.
+func (c *Core) replaced(rec epoch.Record, me epoch.Replica) bool {
+	if c.guards.off(GuardOwnSession) {
+		return false
+	}
+	return me.Session > c.me.Session || me.Session < c.me.Session && rec.Recovery == nil
 }
 
 // leadsBy is rule 2: only the session that the record names leads.
