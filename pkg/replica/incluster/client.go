@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +17,20 @@ import (
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 )
 
+// client-go finds out that a connection to a vanished API server is dead after 45
+// seconds, in which every call fails, also once another API server is there. These
+// settings of apimachinery's make that 6, well within a lease.
+var http2Health = map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "3", "HTTP2_PING_TIMEOUT_SECONDS": "3"}
+
 // restConfig uses the kubeconfig file if one is named, else the pod's service account.
 func restConfig(kubeconfig string) (*rest.Config, error) {
+	for name, value := range http2Health {
+		if _, set := os.LookupEnv(name); !set {
+			if err := os.Setenv(name, value); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if kubeconfig != "" {
 		return clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
