@@ -23,7 +23,8 @@ type recordWriter struct {
 	readAt        epoch.PartitionEpoch // newest partition epoch when the read began
 	readChange    epoch.Change
 	heartbeatDue  time.Duration
-	renewedAt     time.Duration
+	sentAt        time.Duration // when the outstanding write was begun
+	renewedAt     time.Duration // no observer saw the newest heartbeat before
 	liveAtRenewal []epoch.ReplicaID
 	pending       *pendingISR
 	regressed     bool
@@ -84,7 +85,7 @@ func (c *Core) maybeWrite(now time.Duration) {
 	if !ok {
 		return
 	}
-	w.busy, w.writing = true, true
+	w.busy, w.writing, w.sentAt = true, true, now
 	c.emit(WriteRecord{Base: c.snap, Next: next})
 }
 
@@ -140,7 +141,7 @@ func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	w.busy, w.writing, w.closed = false, false, false
 	if c.role == Leader && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch {
-		w.renewedAt = now
+		w.renewedAt = max(w.renewedAt, w.sentAt) // it may have been written long before its answer came
 		w.liveAtRenewal = c.liveOthers(now)
 	}
 	c.Observe(now, s, FromWrite)
