@@ -131,12 +131,13 @@ func ElectLastKnown(r Record, live []ReplicaID, change ChangeID, now time.Time) 
 }
 
 // candidate picks whom Elect makes the leader. A replica that is stopping or being
-// removed is taken only if there is no other.
+// removed is taken only if there is no other, one whose process is known to have ended
+// never: that session would not take the office, and its next one registers first.
 func (r Record) candidate(live []ReplicaID) (ReplicaID, bool) {
 	last := r.LastLeader.ID
 	var all, willing []ReplicaID
 	for _, p := range r.Replicas {
-		if !r.InSync(p.ID) || p.Session == NoSession || !slices.Contains(live, p.ID) {
+		if !r.InSync(p.ID) || p.Session == NoSession || p.Gone || !slices.Contains(live, p.ID) {
 			continue
 		}
 		all = append(all, p.ID)

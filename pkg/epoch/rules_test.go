@@ -120,6 +120,7 @@ func TestElect(t *testing.T) {
 		{"one that is stopping only if alone", func(r *Record) { r.Replicas[1].Stopping = true }, []ReplicaID{1, 2}, 2, ""},
 		{"one that is stopping if alone", func(r *Record) { r.Replicas[1].Stopping = true }, []ReplicaID{1}, 1, ""},
 		{"nobody who has not registered", func(r *Record) { r.Replicas[1].Session = NoSession }, []ReplicaID{1}, 0, RefusedNoCandidate},
+		{"nobody whose process has ended", func(r *Record) { r.Replicas[1].Gone = true }, []ReplicaID{1}, 0, RefusedNoCandidate},
 		{"nobody live", nil, nil, 0, RefusedNoCandidate},
 		{"nothing while recovery is pending (rule 7)", func(r *Record) { r.Recovery = &Recovery{} }, []ReplicaID{1}, 0, RefusedRecovery},
 	} {
