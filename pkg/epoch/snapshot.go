@@ -25,7 +25,7 @@ var (
 	// ErrForeign says that the object is not this partition's record: it is never
 	// adopted.
 	ErrForeign = errors.New("the object is not this partition's record")
-	// ErrRejected says that the store refused the write for good (validation,
-	// permission): nothing was written.
-	ErrRejected = errors.New("the partition record's store refused the change")
+	// ErrRejected says that the store refused the call for good (validation,
+	// permission): nothing was written or read.
+	ErrRejected = errors.New("the partition record's store refused the call")
 )

@@ -26,10 +26,14 @@ func statusCode(err error) int {
 }
 
 func readError(err error) error {
-	if statusCode(err) == http.StatusNotFound {
+	switch statusCode(err) {
+	case http.StatusNotFound:
 		return fmt.Errorf("%w: %w", epoch.ErrNotFound, err)
+	case http.StatusForbidden:
+		return fmt.Errorf("%w: %w", epoch.ErrRejected, err)
+	default:
+		return err
 	}
-	return err
 }
 
 // writeError sorts the answers to a PUT. Only those that an API server gives

@@ -212,7 +212,7 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 // ReadFailed says that the record could not be read; it will be tried again.
 func (c *Core) ReadFailed(now time.Duration, err error) {
 	w := &c.rec
-	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound)
+	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound) || errors.Is(err, epoch.ErrRejected)
 	w.busy, w.wantRead, w.unsettled = false, true, true
 	w.notBefore = now + readRetry
 }

@@ -79,11 +79,28 @@ func (r *reader) partition(ctx context.Context, namespace, name string) (*v1alph
 	return p, nil
 }
 
-// checkPod reports an error unless the pod of that name is this very one and stays.
-func (r *reader) checkPod(ctx context.Context, namespace, name, uid string) error {
+func (r *reader) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	p := &corev1.Pod{}
 	if err := r.pods.Get().Namespace(namespace).Resource("pods").Name(name).Do(ctx).Into(p); err != nil {
-		return fmt.Errorf("read own pod %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("read own pod %s/%s: %w", namespace, name, err)
+	}
+	return p, nil
+}
+
+// restarts is the restart count that the pod's status shows for its only container.
+func (r *reader) restarts(ctx context.Context, namespace, name string) (int32, error) {
+	p, err := r.pod(ctx, namespace, name)
+	if err != nil || len(p.Status.ContainerStatuses) == 0 {
+		return 0, err
+	}
+	return p.Status.ContainerStatuses[0].RestartCount, nil
+}
+
+// checkPod reports an error unless the pod of that name is this very one and stays.
+func (r *reader) checkPod(ctx context.Context, namespace, name, uid string) error {
+	p, err := r.pod(ctx, namespace, name)
+	if err != nil {
+		return err
 	}
 	if string(p.UID) != uid {
 		return fmt.Errorf("pod %s/%s has been made anew (uid %s); this process belongs to uid %s", namespace, name, p.UID, uid)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +89,7 @@ func Config(ctx context.Context, o Options, log logr.Logger) (replica.Config, er
 	if err != nil {
 		return replica.Config{}, err
 	}
-	starts, err := countStarts(o.WitnessDir)
+	starts, err := countStarts(o.WitnessDir, func() (int32, error) { return objects.restarts(ctx, o.Namespace, o.PodName) })
 	if err != nil {
 		return replica.Config{}, err
 	}
@@ -135,30 +134,4 @@ func waitForPartition(ctx context.Context, r *reader, o Options, log logr.Logger
 		case <-time.After(retryRead):
 		}
 	}
-}
-
-// countStarts counts the starts of this pod's container, from 0, in a file that lives
-// as long as the pod: kubelet's restart count, without asking for it, since the API
-// server learns of a start only after it. Without a directory it is 0.
-func countStarts(dir string) (int32, error) {
-	if dir == "" {
-		return 0, nil
-	}
-	name := filepath.Join(dir, "starts")
-	n := 0
-	b, err := os.ReadFile(name)
-	switch {
-	case err == nil:
-		if n, err = strconv.Atoi(strings.TrimSpace(string(b))); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-		n++
-	case !errors.Is(err, os.ErrNotExist):
-		return 0, err
-	}
-	tmp := name + ".tmp"
-	if err := os.WriteFile(tmp, []byte(strconv.Itoa(n)), 0o600); err != nil {
-		return 0, err
-	}
-	return int32(n), os.Rename(tmp, name)
 }
