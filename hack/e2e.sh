@@ -6,6 +6,9 @@ set -euo pipefail
 [ -z "$CONTEXT" ] || fail "these tests take power from nodes and stop the API server; they run on the local cluster only, so unset CONTEXT"
 need kcat:kcat /usr/lib/python3/dist-packages/kafka:python3-kafka
 target_cluster
+# one run at a time: the tests take power from nodes that another run would be using
+exec 8>/run/lock/tidemark-lab-e2e.lock
+flock -n 8 || { step "another run is using the cluster; waiting for it"; flock 8; }
 step "installing Tidemark"
 hack/deploy.sh
 step "running"

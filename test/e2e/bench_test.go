@@ -21,7 +21,9 @@ import (
 // repair ends the fault; the next run begins when all replicas are in sync. The history is checked at the end.
 func benchmarkFault(b *testing.B, name string, fault func(p partition, leader string) time.Time, repair func()) {
 	p := newPartition(b, name)
-	l := startLoad(b, p)
+	// One request at a time: a client waits for each one that is under way to a lost machine, one after the other, and
+	// it is not the client that is measured.
+	l := startLoad(b, p, kgo.MaxProduceRequestsInflightPerBroker(1))
 	var times []time.Duration
 	for b.Loop() {
 		before := p.awaitInSync(b)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/tidemark-io/tidemark/test/history"
 	"github.com/tidemark-io/tidemark/test/prober"
 )
@@ -31,8 +33,9 @@ type load struct {
 	seen      func() []history.Record
 }
 
-// startLoad returns once the first record has been acknowledged.
-func startLoad(t testing.TB, p partition) *load {
+// startLoad returns once the first record has been acknowledged. Five requests are under way at a time, unless the options
+// say otherwise: what a retry could write twice, or in another order.
+func startLoad(t testing.TB, p partition, options ...kgo.Opt) *load {
 	t.Helper()
 	l := &load{partition: p, brokers: p.brokers(t), history: history.NewLog()}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,7 +45,7 @@ func startLoad(t testing.TB, p partition) *load {
 	if l.seen, err = prober.Follow(ctx, l.brokers, p.name); err != nil {
 		t.Fatal(err)
 	}
-	if l.prober, err = prober.Start(prober.Config{Brokers: l.brokers, Topic: p.name, History: l.history}); err != nil {
+	if l.prober, err = prober.Start(prober.Config{Brokers: l.brokers, Topic: p.name, History: l.history, Options: options}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // a test that has finished has stopped it; a second time does nothing

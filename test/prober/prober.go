@@ -46,8 +46,9 @@ type Prober struct {
 func impatient(brokers []string) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.SeedBrokers(brokers...),
-		kgo.DialTimeout(time.Second),
-		kgo.RequestTimeoutOverhead(time.Second),
+		// a lost machine refuses nothing: each request under way tries to connect to it again, one after the other
+		kgo.DialTimeout(200*time.Millisecond),
+		kgo.RequestTimeoutOverhead(200*time.Millisecond),
 		kgo.ProduceRequestTimeout(time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 		kgo.MetadataMinAge(20 * time.Millisecond),

@@ -25,10 +25,16 @@ T0=$(ms)
 say() { printf 'lab: %6.1f s  %s\n' "$(($(ms) - T0))e-3" "$*"; }
 die() { printf 'lab: %s\n' "$*" >&2; exit 1; }
 
-# start NAME CMD...   in a session of its own; log and pid are kept under $LAB
+# start NAME CMD...   in a session of its own, without this process's files (locks among them); log and pid are kept under $LAB
 start() {
-  local n=$1; shift
-  setsid "$@" >>"$LAB/log/$n.log" 2>&1 </dev/null 9>&- & # 9: the lock is not theirs
+  local n=$1 fd; shift
+  (
+    for fd in /proc/$BASHPID/fd/*; do
+      fd=${fd##*/}
+      [ "$fd" -le 2 ] || eval "exec $fd>&-"
+    done
+    exec setsid "$@"
+  ) >>"$LAB/log/$n.log" 2>&1 </dev/null &
   echo $! >"$LAB/run/$n.pid"
 }
 

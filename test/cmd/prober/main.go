@@ -1,7 +1,7 @@
 // Prober writes a record every few milliseconds with acks=all until it is
 // interrupted, and then reports how long nothing was acknowledged.
 //
-//	prober -brokers HOST:PORT,… -topic NAME [-since-file FILE]
+//	prober -brokers HOST:PORT,… -topic NAME [-since-file FILE] [-v]
 //
 // FILE holds a time in nanoseconds since 1970, such as `cluster.sh kill-pod`
 // prints; the report is then about the outage after that moment. The exit
@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/tidemark-io/tidemark/test/history"
 	"github.com/tidemark-io/tidemark/test/prober"
 )
@@ -28,8 +30,17 @@ func main() {
 	topic := flag.String("topic", "", "topic to write to")
 	every := flag.Duration("every", 5*time.Millisecond, "time between two records")
 	since := flag.String("since-file", "", "`file` with the moment of the fault, read at the end")
+	verbose := flag.Bool("v", false, "log what the client does")
 	flag.Parse()
 	cfg := prober.Config{Brokers: strings.Split(*brokers, ","), Topic: *topic, Every: *every, History: history.NewLog()}
+	// One request at a time, since the cluster is measured: a client waits for each request that is under way to a lost
+	// machine, one after the other.
+	cfg.Options = append(cfg.Options, kgo.MaxProduceRequestsInflightPerBroker(1))
+	if *verbose {
+		cfg.Options = append(cfg.Options, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, func() string {
+			return time.Now().Format("15:04:05.000 ")
+		})))
+	}
 	if err := run(cfg, *since); err != nil {
 		fmt.Fprintln(os.Stderr, "prober:", err)
 		os.Exit(1)
