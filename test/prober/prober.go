@@ -47,9 +47,11 @@ func impatient(brokers []string) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.SeedBrokers(brokers...),
 		// a lost machine refuses nothing: each request under way tries to connect to it again, one after the other
-		kgo.DialTimeout(200*time.Millisecond),
-		kgo.RequestTimeoutOverhead(200*time.Millisecond),
+		kgo.DialTimeout(200 * time.Millisecond),
+		kgo.RequestTimeoutOverhead(200 * time.Millisecond),
 		kgo.ProduceRequestTimeout(time.Second),
+		// what it writes is read by clients that were built without codecs
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 		kgo.MetadataMinAge(20 * time.Millisecond),
 		kgo.MetadataMaxAge(10 * time.Second),
