@@ -239,8 +239,10 @@ func (r Record) LastChange() Change {
 	return r.Changes[len(r.Changes)-1]
 }
 
-// Sees reports whether the history of r contains the change c. It is unknown,
-// and reported as true, when c is older than what the record remembers.
+// Sees reports whether the history of r contains the change c: whether a record that
+// was known to end with c has only gone on since. A quorum read that does not see a
+// change known before it began is a regression (rule 7). It is unknown, and reported as
+// true, when c is older than what the record remembers.
 func (r Record) Sees(c Change) bool {
 	if len(r.Changes) == 0 || c.PartitionEpoch < r.Changes[0].PartitionEpoch {
 		return c.PartitionEpoch <= r.PartitionEpoch

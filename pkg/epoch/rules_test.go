@@ -335,3 +335,14 @@ func TestRulesNeverChangeTheirInput(t *testing.T) {
 		t.Errorf("the record changed in place: %+v, was %+v", r, before)
 	}
 }
+
+func TestSeesNoChangeFromTheFuture(t *testing.T) {
+	r := registered(t, 3, 2)
+	next, _ := Elect(r, Election{Live: []ReplicaID{1}, Change: "a"})
+	if r.Sees(next.LastChange()) {
+		t.Error("an older record passes for one that goes on from a newer one")
+	}
+	if !r.Sees(Change{}) {
+		t.Error("whoever knows nothing must accept any record")
+	}
+}

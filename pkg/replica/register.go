@@ -78,8 +78,7 @@ func (s *starting) tryRegister(ctx context.Context) (epoch.Snapshot, error) {
 func (s *starting) compare(ctx context.Context, read epoch.Snapshot) error {
 	known := s.known
 	rec := read.Record
-	if known == nil || rec.PartitionEpoch > known.PartitionEpoch && rec.Sees(known.LastChange()) ||
-		rec.PartitionEpoch == known.PartitionEpoch && rec.LastChange() == known.LastChange() {
+	if known == nil || rec.Sees(known.LastChange()) {
 		return nil
 	}
 	marked, err := epoch.MarkRecovery(rec, epoch.Recovery{LeaderEpoch: known.LeaderEpoch, PartitionEpoch: known.PartitionEpoch, ReportedBy: s.cfg.ID})

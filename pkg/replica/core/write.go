@@ -20,8 +20,7 @@ type recordWriter struct {
 	unsettled     bool // a write failed: no other before a read
 	readNotBefore time.Duration
 	notBefore     time.Duration
-	readAt        epoch.PartitionEpoch // newest partition epoch when the read began
-	readChange    epoch.Change
+	readChange    epoch.Change // the newest known when the read began
 	heartbeatDue  time.Duration
 	sentAt        time.Duration // when the outstanding write was begun
 	renewedAt     time.Duration // no observer saw the newest heartbeat before
@@ -174,7 +173,7 @@ func (c *Core) startRead() {
 	w := &c.rec
 	w.busy, w.wantRead, w.unsettled = true, false, false
 	w.readNotBefore = c.now + readRetry
-	w.readAt, w.readChange = c.snap.Record.PartitionEpoch, c.snap.Record.LastChange()
+	w.readChange = c.snap.Record.LastChange()
 	c.emit(ReadRecord{})
 }
 
@@ -185,7 +184,7 @@ func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	w.busy, w.closed = false, false
 	rec := s.Record
-	if rec.PartitionEpoch < w.readAt || rec.PartitionEpoch == w.readAt && rec.LastChange() != w.readChange || !rec.Sees(w.readChange) {
+	if !rec.Sees(w.readChange) {
 		c.regress(now, s)
 		return
 	}
