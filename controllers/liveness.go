@@ -32,6 +32,10 @@ func processEnded(p epoch.Replica, pod *corev1.Pod) (string, bool) {
 	switch {
 	case c == nil || c.RestartCount < p.RestartCount:
 		return "", false
+	// A ready container has registered, so the record's session is its own, whatever the count: after a loss of power a
+	// replica may start before kubelet has told the API server how often that was.
+	case c.RestartCount > p.RestartCount && c.Ready:
+		return "", false
 	case c.RestartCount > p.RestartCount:
 		return fmt.Sprintf("its container was restarted (%d times)", c.RestartCount), true
 	case c.State.Terminated != nil:

@@ -93,6 +93,11 @@ func TestProcessEnded(t *testing.T) {
 		{"running as registered", registered, container(2, up, dead), false},
 		{"terminated", registered, container(2, dead, corev1.ContainerState{}), true},
 		{"restarted since", registered, container(3, up, dead), true},
+		{"restarted since, and ready", registered, func() *corev1.Pod {
+			p := container(3, up, dead)
+			p.Status.ContainerStatuses[0].Ready = true
+			return p
+		}(), false},
 		{"restarted and terminated since", registered, container(3, dead, dead), true},
 		{"status older than the registration", registered, container(1, dead, corev1.ContainerState{}), false},
 		{"backing off", registered, container(2, waiting, dead), true},
