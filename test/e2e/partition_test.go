@@ -56,7 +56,8 @@ func (p partition) explain(t testing.TB) {
 		{"logs", "--prefix", "--tail=40", "-l", v1alpha1.LabelPartition + "=" + p.name},
 		{"-n", operatorNamespace, "logs", "--prefix", "--tail=20", "-l", v1alpha1.LabelName + "=tidemark-operator"},
 	} {
-		t.Logf("kubectl %s\n%s", strings.Join(args, " "), output("kubectl", append([]string{"-n", namespace}, args...)...))
+		out := strings.Split(output("kubectl", append([]string{"-n", namespace}, args...)...), "\n")
+		t.Logf("kubectl %s\n%s", strings.Join(args, " "), strings.Join(out[max(0, len(out)-150):], "\n"))
 	}
 }
 
