@@ -35,6 +35,10 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer stopHTTP()
 	s, err := start(ctx, cfg, front)
+	if err != nil && ctx.Err() != nil {
+		cfg.Log.Info("stopped before it served")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
