@@ -119,7 +119,7 @@ func TestLeaderRestartSeenOnlyAsACountIsNoticed(t *testing.T) {
 	needsCluster(t)
 	p := newPartition(t, func(rp *v1alpha1.ReplicatedPartition) { rp.Spec.LeaderElection.LeaseDurationSeconds = 300 })
 	p.serve(3)
-	p.setPod(0, runPod(1))
+	p.setPod(0, restartContainer)
 	p.leads(1, 2, epoch.ReasonProcessDied)
 }
 

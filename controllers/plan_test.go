@@ -54,6 +54,13 @@ func stuckOnImage(pod *corev1.Pod) {
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
 }
 
+// restartContainer is a container that ended and runs again, seen only as that: its new
+// process has not registered, so it is not ready.
+func restartContainer(pod *corev1.Pod) {
+	runPod(1)(pod)
+	notReady(pod, true)
+}
+
 func notReady(pod *corev1.Pod, started bool) {
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 	pod.Status.ContainerStatuses[0].Ready = false
