@@ -202,7 +202,9 @@ func TestRecordThatGoesBackIsMarkedForRecovery(t *testing.T) {
 // A process that finds its replica id registered by another ends by itself.
 func TestSupersededProcessEnds(t *testing.T) {
 	c := newTestCluster(t, 2, 1)
-	c.start(0, 1)
+	c.start(0) // it leads, and stays the leader: nobody here holds elections
+	c.await("replica 0 to lead", func(r epoch.Record) bool { return r.Leader == 0 })
+	c.start(1)
 	c.awaitInSync()
 	second := c.newMember(1)
 	ctx, cancel := context.WithCancel(context.Background())
