@@ -3,6 +3,8 @@ package epoch
 import (
 	"slices"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // Assignment is the wish for another set of replicas or another min ISR.
@@ -67,7 +69,7 @@ func (r Record) dropOne(a Assignment) (Record, error) {
 			staying++
 		}
 	}
-	if need := min(a.WantedMinISR, len(a.Target)); staying < need {
+	if need := min(a.WantedMinISR, len(a.Target)); staying < need && !guard.Off(guard.DropKeepsMinISR) {
 		return r, refuse(RefusedBelowMinISR, "replica %d stays until %d live members of the ISR remain without it; there are %d", victim, need, staying)
 	}
 	n := r.Clone()
@@ -80,7 +82,9 @@ func (r Record) dropOne(a Assignment) (Record, error) {
 			return r, refuse(RefusedNoCandidate, "replica %d leads and no live member of the ISR can take over", victim)
 		}
 	}
-	n.enthrone(leader, ReasonRemoved, a.Now)
+	if leader != r.Leader || !guard.Off(guard.NewEpochWithDrop) {
+		n.enthrone(leader, ReasonRemoved, a.Now)
+	}
 	return n.next(a.Change), nil
 }
 

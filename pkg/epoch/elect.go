@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // Election asks for a new leader, by whoever has found that one is needed. It is
@@ -137,7 +139,7 @@ func (r Record) candidate(live []ReplicaID) (ReplicaID, bool) {
 	last := r.LastLeader.ID
 	var all, willing []ReplicaID
 	for _, p := range r.Replicas {
-		if !r.InSync(p.ID) || p.Session == NoSession || p.Gone || !slices.Contains(live, p.ID) {
+		if !r.InSync(p.ID) && !guard.Off(guard.ElectFromISR) || p.Session == NoSession || p.Gone || !slices.Contains(live, p.ID) {
 			continue
 		}
 		all = append(all, p.ID)
@@ -163,7 +165,9 @@ func (r Record) candidate(live []ReplicaID) (ReplicaID, bool) {
 func (r *Record) enthrone(id ReplicaID, reason ElectionReason, now time.Time) {
 	p, _ := r.Replica(id)
 	r.Leader, r.LeaderSession = id, p.Session
-	r.LeaderEpoch++
+	if id != r.LastLeader.ID || !guard.Off(guard.NewEpochWithSameWinner) {
+		r.LeaderEpoch++
+	}
 	r.ElectionReason = reason
 	r.Switchover = nil
 	r.LastLeader = LastLeader{ID: id, VolumeID: p.VolumeID, LeaderEpoch: r.LeaderEpoch}

@@ -3,6 +3,8 @@ package epoch
 import (
 	"slices"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // Member is a replica with the session that proved its position: the session of
@@ -54,7 +56,7 @@ func ChangeISR(r Record, c ISRChange) (Record, error) {
 		n.setReplica(id, func(p *Replica) { p.Adding = false })
 	}
 	n = n.next(c.Change)
-	if shrinks := slices.ContainsFunc(r.ISR, func(id ReplicaID) bool { return !slices.Contains(isr, id) }); shrinks && len(isr) < n.MinISR {
+	if shrinks := slices.ContainsFunc(r.ISR, func(id ReplicaID) bool { return !slices.Contains(isr, id) }); shrinks && len(isr) < n.MinISR && !guard.Off(guard.NeverBelowMinISR) {
 		return r, refuse(RefusedBelowMinISR, "the ISR %v would have fewer than %d members, the effective min ISR", isr, n.MinISR)
 	}
 	return n, nil
@@ -67,9 +69,9 @@ func (r Record) mayBeMember(m Member) error {
 		return refuse(RefusedIneligible, "replica %d is not assigned", m.ID)
 	case r.InSync(m.ID):
 		return nil
-	case p.Session != m.Session || m.Session == NoSession:
+	case (p.Session != m.Session || m.Session == NoSession) && !guard.Off(guard.JoinWithFetchSession):
 		return refuse(RefusedIneligible, "replica %d fetched as session %d and is registered as session %d", m.ID, m.Session, p.Session)
-	case p.Stopping || p.Removing || p.Gone:
+	case (p.Stopping || p.Removing || p.Gone) && !guard.Off(guard.JoinOnlyToStay):
 		return refuse(RefusedIneligible, "replica %d is stopping, gone or being removed", m.ID)
 	}
 	return nil

@@ -3,6 +3,8 @@ package epoch
 import (
 	"errors"
 	"fmt"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // ErrNoChange says that the record already is as the change would make it.
@@ -46,7 +48,7 @@ func RefusedBecause(err error, reason RefusalReason) bool {
 
 // frozen refuses every change while the record waits for recovery (rule 7).
 func (r Record) frozen() error {
-	if r.Recovery == nil {
+	if r.Recovery == nil || guard.Off(guard.FrozenInRecovery) {
 		return nil
 	}
 	return refuse(RefusedRecovery, "epochs went backwards: replica %d knew partition epoch %d and leader epoch %d, the record is at %d and %d; nothing changes until recovery is asked for",

@@ -3,6 +3,8 @@ package epoch
 import (
 	"slices"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // Registration is what a process says of itself at its start.
@@ -42,7 +44,7 @@ func Register(r Record, g Registration) (Record, error) {
 		return r, refuse(RefusedInvalid, "replica %d registers without directory id or start id", g.ID)
 	}
 	for _, q := range r.Replicas {
-		if q.ID != g.ID && q.DirectoryID == g.DirectoryID {
+		if q.ID != g.ID && q.DirectoryID == g.DirectoryID && !guard.Off(guard.DirectoryUsedOnce) {
 			return r, refuse(RefusedDirectoryUsed, "directory %s is registered by replica %d; a volume cannot serve two replicas", g.DirectoryID, q.ID)
 		}
 	}
@@ -56,7 +58,7 @@ func Register(r Record, g Registration) (Record, error) {
 			Address: g.Address, PodUID: g.PodUID, RestartCount: g.RestartCount, LastEpoch: g.LastEpoch, LogEndOffset: g.LogEndOffset,
 			Adding: p.Adding, Removing: p.Removing}
 	})
-	if struck {
+	if struck && !guard.Off(guard.StrikeOtherDirectory) {
 		n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool { return id == g.ID })
 	}
 	if n.Leader == NoReplica || n.Leader == g.ID {

@@ -101,7 +101,6 @@ type cluster struct {
 	version int
 	peers   []*peer
 	now     time.Duration
-	guards  []Guard
 	out     strings.Builder
 	tokens  uint64
 	changes int
@@ -166,9 +165,6 @@ func (c *cluster) start(p *peer) error {
 	c.commit(r)
 	mine, _ := r.Replica(p.id)
 	p.core = New(Identity{ID: p.id, Session: mine.Session, StartID: g.StartID, DirectoryID: p.directory}, Options{}, p.log, p.checkpoint, c.changeID)
-	for _, g := range c.guards {
-		p.core.SwitchOff(g)
-	}
 	p.connection++
 	p.core.Observe(c.now, c.snapshot(), FromWrite)
 	c.settle(p)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -102,7 +103,6 @@ type Core struct {
 	following  following
 	rec        recordWriter
 	stopping   bool
-	guards     Guards
 	effects    []Effect
 }
 
@@ -145,7 +145,7 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	c.now = max(c.now, now)
 	old, rec := c.snap.Record, s.Record
 	switch {
-	case rec.PartitionEpoch < old.PartitionEpoch:
+	case rec.PartitionEpoch < old.PartitionEpoch && !guard.Off(guard.DropOlderRecord):
 		return
 	case rec.PartitionEpoch == old.PartitionEpoch:
 		if rec.LastChange() != old.LastChange() {
@@ -160,7 +160,9 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	}
 	c.snap = s
 	c.rec.settle(s, from)
-	c.emit(PersistRecord{Record: rec})
+	if !guard.Off(guard.PersistBeforeActing) {
+		c.emit(PersistRecord{Record: rec})
+	}
 	c.act(now, old)
 }
 
@@ -194,7 +196,7 @@ func (c *Core) act(now time.Duration, old epoch.Record) {
 // added again, which starts from nothing. The session of a record that waits for
 // recovery says nothing: nobody can register there.
 func (c *Core) replaced(rec epoch.Record, me epoch.Replica) bool {
-	if c.guards.off(GuardOwnSession) {
+	if guard.Off(guard.OwnSession) {
 		return false
 	}
 	return me.Session > c.me.Session || me.Session < c.me.Session && rec.Recovery == nil
@@ -202,7 +204,7 @@ func (c *Core) replaced(rec epoch.Record, me epoch.Replica) bool {
 
 // leadsBy is rule 2: only the session that the record names leads.
 func (c *Core) leadsBy(rec epoch.Record) bool {
-	return rec.Leader == c.me.ID && (rec.LeaderSession == c.me.Session || c.guards.off(GuardOwnSession))
+	return rec.Leader == c.me.ID && (rec.LeaderSession == c.me.Session || guard.Off(guard.OwnSession))
 }
 
 // resign gives up whatever role this replica had.

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -56,7 +57,7 @@ func (c *Core) Fetch(now time.Duration, f ReplicaFetch) (FetchAnswer, error) {
 	if err != nil {
 		return a, err
 	}
-	if diverging == nil || c.guards.off(GuardDivergingNotCounted) {
+	if diverging == nil || guard.Off(guard.DivergingNotCounted) {
 		c.count(now, r, f, end)
 	}
 	a.Diverging = diverging
@@ -80,11 +81,9 @@ func (c *Core) Peek(f ReplicaFetch) (FetchAnswer, error) {
 // fence refuses what names another leader epoch than the one of the record (KIP-320).
 func (c *Core) fence(e epoch.LeaderEpoch) error {
 	switch known := c.snap.Record.LeaderEpoch; {
-	case c.guards.off(GuardFetchEpoch):
-		return nil
-	case e < known:
+	case e < known && !guard.Off(guard.FetchOlderEpoch):
 		return ErrFencedLeaderEpoch
-	case e > known:
+	case e > known && !guard.Off(guard.FetchNewerEpoch):
 		c.readSoon()
 		return ErrUnknownLeaderEpoch
 	}
@@ -99,14 +98,14 @@ func (c *Core) authenticate(f ReplicaFetch) error {
 	switch {
 	case !ok || f.Replica == c.me.ID || c.remotes[f.Replica] == nil:
 		return ErrUnknownLeaderEpoch // the sender may know a newer assignment
-	case c.guards.off(GuardFetchSession):
-		return nil
 	case f.Session > p.Session:
 		c.readSoon()
 		return ErrUnknownLeaderEpoch
+	case f.Session < p.Session && guard.Off(guard.FetchSession):
+		return nil
 	case f.Session < p.Session:
 		return ErrStaleSession
-	case f.StartID != p.StartID || f.DirectoryID != p.DirectoryID:
+	case (f.StartID != p.StartID || f.DirectoryID != p.DirectoryID) && !guard.Off(guard.FetchDirectory):
 		return ErrUnauthorized
 	}
 	return nil
@@ -116,10 +115,10 @@ func (c *Core) authenticate(f ReplicaFetch) error {
 // up to offset.
 func (c *Core) parts(offset epoch.Offset, last epoch.LeaderEpoch) (*epoch.Entry, error) {
 	start, end := c.log.StartOffset(), c.log.EndOffset()
-	if last != epoch.NoEpoch && !c.guards.off(GuardTruncateByEpoch) {
+	if last != epoch.NoEpoch && !guard.Off(guard.TruncateByEpoch) {
 		e, upTo := c.log.EpochCache().EndOffset(last, end)
 		switch {
-		case e == epoch.NoEpoch, offset < start: // KAFKA-12996
+		case e == epoch.NoEpoch, offset < start && !guard.Off(guard.DivergenceBeforeOffset): // KAFKA-12996
 			return nil, ErrOffsetOutOfRange
 		case e < last || upTo < offset:
 			return &epoch.Entry{Epoch: e, Start: upTo}, nil

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"math"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -46,7 +48,7 @@ func (c *Core) follow(_ epoch.Record) {
 	newEpoch := c.role != Follower || f.epoch != want.epoch
 	c.resign(Follower)
 	c.following = want
-	if newEpoch && c.guards.off(GuardTruncateByEpoch) && c.log.EndOffset() > c.hw {
+	if newEpoch && guard.Off(guard.TruncateByEpoch) && c.log.EndOffset() > c.hw {
 		c.emit(Truncate{To: c.hw})
 	}
 	c.emit(Follow{Leader: want.leader, Address: want.address, Epoch: want.epoch})
@@ -57,13 +59,24 @@ func (c *Core) follow(_ epoch.Record) {
 // it has is durable, since the fetch acknowledges it.
 func (c *Core) NextFetch() (FetchRequest, bool) {
 	f := &c.following
-	if c.role != Follower || f.fenced || c.opts.FlushEveryBatch && c.log.FlushedOffset() < c.log.EndOffset() {
+	unflushed := c.opts.FlushEveryBatch && c.log.FlushedOffset() < c.log.EndOffset() && !guard.Off(guard.FollowerFlushesFirst)
+	if c.role != Follower || f.fenced || unflushed {
 		return FetchRequest{}, false
 	}
-	q := FetchRequest{LeaderEpoch: f.epoch, Offset: c.log.EndOffset(), LastEpoch: c.log.EpochCache().Latest(),
+	q := FetchRequest{LeaderEpoch: f.epoch, Offset: c.log.EndOffset(), LastEpoch: c.lastEpoch(),
 		LogStartOffset: c.log.StartOffset(), HighWatermark: c.hw}
 	f.outstanding = &q
 	return q, true
+}
+
+// lastEpoch is what a fetch tells of this log's history: the newest epoch of the cache,
+// which may be one in which nothing was written, not that of the last record.
+func (c *Core) lastEpoch() epoch.LeaderEpoch {
+	cache := c.log.EpochCache()
+	if guard.Off(guard.NewestCacheEpochInFetch) {
+		return cache.EpochAt(c.log.EndOffset() - 1)
+	}
+	return cache.Latest()
 }
 
 // current reports that a response is to the one outstanding request, and that the
@@ -71,8 +84,12 @@ func (c *Core) NextFetch() (FetchRequest, bool) {
 // (KAFKA-18991, KAFKA-13207).
 func (c *Core) current(q FetchRequest) bool {
 	f := &c.following
-	return c.role == Follower && f.outstanding != nil && *f.outstanding == q && f.epoch == q.LeaderEpoch &&
-		c.log.EndOffset() == q.Offset && c.log.EpochCache().Latest() == q.LastEpoch
+	if c.role != Follower || f.outstanding == nil || f.epoch != q.LeaderEpoch {
+		return false
+	}
+	asked := *f.outstanding
+	offset, last := asked.Offset == q.Offset && c.log.EndOffset() == q.Offset, asked.LastEpoch == q.LastEpoch && c.lastEpoch() == q.LastEpoch
+	return (offset || guard.Off(guard.ResponseOffset)) && (last || guard.Off(guard.ResponseLastEpoch))
 }
 
 // Fetched takes in a response. A diverging one truncates and touches neither high
@@ -83,10 +100,17 @@ func (c *Core) Fetched(_ time.Duration, q FetchRequest, a FetchResponse) {
 	}
 	c.following.outstanding = nil
 	if a.Diverging != nil {
+		if guard.Off(guard.DivergingKeepsHighWatermark) {
+			c.hw = min(a.HighWatermark, c.log.EndOffset())
+		}
 		c.truncate(c.commonEnd(*a.Diverging))
 		return
 	}
-	c.emit(AppendFetched{Records: a.Records, MaxEpoch: q.LeaderEpoch, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset})
+	upTo := q.LeaderEpoch
+	if guard.Off(guard.FetchedUpToRequestEpoch) {
+		upTo = math.MaxInt32
+	}
+	c.emit(AppendFetched{Records: a.Records, MaxEpoch: upTo, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset})
 }
 
 // AppliedFetch says that an AppendFetched effect is done.
@@ -105,7 +129,7 @@ func (c *Core) commonEnd(d epoch.Entry) epoch.Offset {
 	end := c.log.EndOffset()
 	e, own := c.log.EpochCache().EndOffset(d.Epoch, end)
 	switch {
-	case c.guards.off(GuardOwnFloor), e == epoch.NoEpoch:
+	case guard.Off(guard.OwnFloor), e == epoch.NoEpoch:
 		return min(d.Start, end)
 	case e != d.Epoch:
 		return min(own, end)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -45,7 +46,9 @@ func (c *Core) lead(now time.Duration, old epoch.Record) {
 	c.role = Leader
 	c.takeover = now
 	c.epochStart = c.log.EndOffset()
-	c.emit(AssignEpoch{Epoch: rec.LeaderEpoch})
+	if !guard.Off(guard.EpochStartBeforeAppend) {
+		c.emit(AssignEpoch{Epoch: rec.LeaderEpoch})
+	}
 	c.remotes = map[epoch.ReplicaID]*remote{}
 	for _, p := range rec.Replicas {
 		if p.ID != c.me.ID {
@@ -84,7 +87,7 @@ func (c *Core) refreshRemotes(old epoch.Record) {
 			continue
 		}
 		r, known := c.remotes[p.ID]
-		if q, was := old.Replica(p.ID); known && was && q.DirectoryID == p.DirectoryID {
+		if q, was := old.Replica(p.ID); known && was && (q.DirectoryID == p.DirectoryID || guard.Off(guard.PositionVoidWithDirectory)) {
 			continue
 		}
 		fresh := c.freshRemote(rec, p)
@@ -97,7 +100,7 @@ func (c *Core) refreshRemotes(old epoch.Record) {
 
 // ownEnd is this leader's log end as far as it counts for the high watermark.
 func (c *Core) ownEnd() epoch.Offset {
-	if c.opts.FlushEveryBatch {
+	if c.opts.FlushEveryBatch && !guard.Off(guard.LeaderFlushesFirst) {
 		return c.log.FlushedOffset()
 	}
 	return c.log.EndOffset()
@@ -122,20 +125,23 @@ func (c *Core) advance() {
 		return
 	}
 	rec := c.snap.Record
-	if !rec.InSync(c.me.ID) || len(rec.ISR) < rec.MinISR && !c.guards.off(GuardFreezeBelowMinISR) {
+	if !rec.InSync(c.me.ID) || len(rec.ISR) < rec.MinISR && !guard.Off(guard.FreezeBelowMinISR) {
 		return
 	}
 	members := c.maximalISR()
-	if c.guards.off(GuardMaximalISR) {
+	if guard.Off(guard.MaximalISR) {
 		members = rec.ISR
 	}
 	hw := c.ownEnd()
 	for id, r := range c.remotes {
+		if r.leo == epoch.NoOffset && guard.Off(guard.UnknownPositionBlocks) {
+			continue
+		}
 		if slices.Contains(members, id) || c.aboutToJoin(id, r) {
 			hw = min(hw, r.leo)
 		}
 	}
-	if hw <= c.hw {
+	if hw == c.hw || hw < c.hw && !guard.Off(guard.HighWatermarkNeverBack) {
 		return
 	}
 	c.hw = hw
@@ -153,7 +159,8 @@ func (c *Core) aboutToJoin(id epoch.ReplicaID, r *remote) bool {
 // one that means to stay.
 func (c *Core) eligible(id epoch.ReplicaID, r *remote) bool {
 	p, ok := c.snap.Record.Replica(id)
-	return ok && p.Session == r.session && !p.Stopping && !p.Removing && !p.Gone
+	stays := !p.Stopping && !p.Removing && !p.Gone || guard.Off(guard.JoinOnlyToStay)
+	return ok && stays && (p.Session == r.session || guard.Off(guard.JoinWithFetchSession))
 }
 
 // isCaughtUp compares for equality first: an idle follower is not behind (KAFKA-7152).
@@ -229,7 +236,7 @@ func (c *Core) wantedISR(now time.Duration) []epoch.Member {
 	minISR := rec.MinISRWith(joining)
 	slices.SortFunc(out, func(a, b epoch.ReplicaID) int { return cmp.Compare(c.knownEnd(b), c.knownEnd(a)) })
 	for _, id := range out {
-		if len(stay) >= minISR {
+		if len(stay) >= minISR || guard.Off(guard.NeverBelowMinISR) {
 			break
 		}
 		stay = append(stay, epoch.Member{ID: id})
@@ -250,8 +257,9 @@ func (c *Core) knownEnd(id epoch.ReplicaID) epoch.Offset {
 // Who has caught up in this epoch has reached its start, too; the comparison stands
 // for itself, since being caught up is a matter of times and limits.
 func (c *Core) mayJoin(id epoch.ReplicaID, r *remote, now time.Duration) bool {
-	reached := r.leo >= c.epochStart && c.isCaughtUp(r, now)
-	return c.eligible(id, r) && !c.gone(id, r, now) && r.leo >= c.hw && (reached || c.guards.off(GuardEpochStart))
+	atStart := r.leo >= c.epochStart && c.isCaughtUp(r, now) || guard.Off(guard.JoinAtEpochStart)
+	atHW := r.leo >= c.hw || guard.Off(guard.JoinAtHighWatermark)
+	return c.eligible(id, r) && !c.gone(id, r, now) && atHW && atStart
 }
 
 // Live reports that the leader knows a replica to be at work and to keep up.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -30,7 +31,7 @@ func (c *Core) AdmitProduce(now time.Duration, acks int16) (epoch.LeaderEpoch, e
 	}
 	rec := c.snap.Record
 	if acks == AcksAll {
-		if len(c.LiveISR(now)) < rec.MinISR {
+		if len(c.LiveISR(now)) < rec.MinISR && !guard.Off(guard.RefuseBelowMinISR) {
 			return epoch.NoEpoch, ErrNotEnoughReplicas
 		}
 	} else if !c.MayServe(now) {
@@ -46,7 +47,7 @@ func (c *Core) MayServe(now time.Duration) bool {
 	if c.role != Leader {
 		return false
 	}
-	if now-c.rec.renewedAt <= c.opts.LeaseDuration {
+	if now-c.rec.renewedAt <= c.opts.LeaseDuration || guard.Off(guard.StaleServing) {
 		return true
 	}
 	for _, id := range c.rec.liveAtRenewal {
@@ -74,7 +75,7 @@ func (c *Core) Await(token uint64, required epoch.Offset, deadline time.Duration
 		c.emit(Complete{Token: token, Err: ErrNotLeader})
 		return
 	}
-	if c.hw >= required {
+	if c.hw >= required || guard.Off(guard.AcknowledgeOnlyCommitted) {
 		c.emit(Complete{Token: token, Err: c.committed()})
 		return
 	}

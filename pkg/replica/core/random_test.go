@@ -21,10 +21,10 @@ var (
 const walkSteps = 400
 
 // drawConfig draws the shape of a walk from its seed.
-func drawConfig(seed uint64, guards ...Guard) walkConfig {
+func drawConfig(seed uint64) walkConfig {
 	r := rand.New(rand.NewPCG(seed, 2))
 	n := 1 + r.IntN(maxReplicas)
-	return walkConfig{seed: seed, replicas: n, minISR: 1 + r.IntN(3), everyBatch: r.IntN(2) == 0, reassigns: r.IntN(3) == 0, retains: r.IntN(3) == 0, guards: guards}
+	return walkConfig{seed: seed, replicas: n, minISR: 1 + r.IntN(3), everyBatch: r.IntN(2) == 0, reassigns: r.IntN(3) == 0, retains: r.IntN(3) == 0}
 }
 
 // run walks, heals and judges.

@@ -1,8 +1,12 @@
+//go:build mutants
+
 package core
 
 import (
 	"flag"
 	"testing"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 var walkSearch = flag.Bool("walk.search", false, "look for new seeds by which the walks miss each guard")
@@ -13,26 +17,27 @@ var walkSearch = flag.Bool("walk.search", false, "look for new seeds by which th
 func TestRandomWalksMissEveryGuard(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		guard Guard
+		guard guard.Guard
 		seed  uint64
 	}{
-		{"truncate by epoch", GuardTruncateByEpoch, 48},
-		{"own floor", GuardOwnFloor, 5},
-		{"maximal ISR", GuardMaximalISR, 206},
-		{"epoch start", GuardEpochStart, 599},
-		{"fetch epoch", GuardFetchEpoch, 1154},
-		{"fetch session", GuardFetchSession, 10142},
-		{"freeze below min ISR", GuardFreezeBelowMinISR, 282},
-		{"diverging not counted", GuardDivergingNotCounted, 5},
-		{"own session", GuardOwnSession, 3},
+		{"truncate by epoch", guard.TruncateByEpoch, 48},
+		{"own floor", guard.OwnFloor, 5},
+		{"maximal ISR", guard.MaximalISR, 206},
+		{"epoch start", guard.JoinAtEpochStart, 599},
+		{"fetch epoch", guard.FetchOlderEpoch, 49439},
+		{"fetch session", guard.FetchSession, 5175},
+		{"freeze below min ISR", guard.FreezeBelowMinISR, 282},
+		{"diverging not counted", guard.DivergingNotCounted, 5},
+		{"own session", guard.OwnSession, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			defer guard.SwitchOff(tc.guard)()
 			seed, last, steps := tc.seed, tc.seed, 0
 			if *walkSearch {
 				seed, last = 1, 100_000
 			}
 			for ; seed <= last; seed++ {
-				w := run(drawConfig(seed, tc.guard), false)
+				w := run(drawConfig(seed), false)
 				steps += w.steps
 				if w.failed != "" {
 					t.Logf("seed %d, step %d, %d steps in all: %.160s", seed, w.steps, steps, w.failed)

@@ -141,9 +141,6 @@ func (w *walk) enter(st *starting, s epoch.Snapshot) {
 	mine, _ := s.Record.Replica(d.id)
 	p := &proc{id: d.id, log: d.log, directory: d.directory, acks: map[uint64]string{}}
 	p.core = New(Identity{ID: d.id, Session: mine.Session, StartID: st.startID, DirectoryID: d.directory}, Options{FlushEveryBatch: w.everyBatch}, d.log, d.checkpoint, w.changeID)
-	for _, g := range w.guards {
-		p.core.SwitchOff(g)
-	}
 	d.running = p
 	w.procs = append(w.procs, p)
 	w.say("%s starts with log end %d, high watermark %d, cache %s", p, d.log.EndOffset(), p.core.HighWatermark(), d.log.cache)

@@ -54,7 +54,6 @@ type walkConfig struct {
 	everyBatch bool
 	reassigns  bool
 	retains    bool
-	guards     []Guard
 }
 
 // drive is the volume of one replica.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -70,7 +71,7 @@ func (w *recordWriter) propose(isr []epoch.ReplicaID, s epoch.Snapshot) {
 func (c *Core) maybeWrite(now time.Duration) {
 	w := &c.rec
 	c.now = max(c.now, now)
-	if w.busy || now < w.notBefore {
+	if w.busy && !(w.writing && guard.Off(guard.OneWriteOutstanding)) || now < w.notBefore {
 		return
 	}
 	if w.wantRead && now >= w.readNotBefore {
@@ -155,6 +156,9 @@ func (c *Core) WriteFailed(now time.Duration, err error) {
 	w.busy, w.writing, w.wantRead, w.unsettled = false, false, true, true
 	w.readNotBefore = now
 	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound) || errors.Is(err, epoch.ErrRejected)
+	if guard.Off(guard.UndecidedUntilMoved) {
+		w.pending = nil
+	}
 	if !errors.Is(err, epoch.ErrConflict) {
 		w.notBefore = now + readRetry
 	}
@@ -184,7 +188,7 @@ func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	w.busy, w.closed = false, false
 	rec := s.Record
-	if !rec.Sees(w.readChange) {
+	if !rec.Sees(w.readChange) && !guard.Off(guard.MarkRegression) {
 		c.regress(now, s)
 		return
 	}
