@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
@@ -71,6 +72,9 @@ func (l *Log) storeEpochs(c epoch.Cache) error {
 }
 
 func (l *Log) writeEpochs(c epoch.Cache) error {
+	if guard.Off(guard.EpochDurable) {
+		return nil
+	}
 	if err := vfs.WriteFileAtomic(l.fs, path.Join(l.dir, epochFile), formatEpochs(c)); err != nil {
 		// Whether the old or the new content is there is not known.
 		l.epochsStale = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 )
@@ -90,8 +91,10 @@ func (s *segment) seekPosition(o epoch.Offset) int64 {
 // below its own start, after a crash. In memory both were lowered before, so that a
 // Checkpoint running beside does not raise them again.
 func (l *Log) lowerCheckpoints(end, start epoch.Offset) error {
-	if err := l.recoveryPoint.lower(end); err != nil {
-		return l.fail(err)
+	if !guard.Off(guard.LowerRecoveryPoint) {
+		if err := l.recoveryPoint.lower(end); err != nil {
+			return l.fail(err)
+		}
 	}
 	if err := l.logStart.lower(start); err != nil {
 		return l.fail(err)
