@@ -26,7 +26,7 @@ func (v *Volume) claim() error {
 		v.id = *have
 		return nil
 	}
-	next := identity{topic: v.cfg.Topic, topicID: v.cfg.TopicID, replica: v.cfg.ReplicaID, directoryID: newUUID(), volumeID: newUUID()}
+	next := identity{topic: v.cfg.Topic, topicID: v.cfg.TopicID, replica: v.cfg.ReplicaID, directoryID: v.cfg.NewUUID(), volumeID: v.cfg.NewUUID()}
 	if have != nil {
 		next.volumeID = have.volumeID
 	}

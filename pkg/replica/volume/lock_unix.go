@@ -12,12 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock is an flock on <dir>/.lock, Kafka's name for it. It ends with the process.
-type lock struct{ f *os.File }
-
-// acquire takes the lock without waiting. The file names the pod that holds it, for
-// the message of the next one; nothing depends on what it says.
-func acquire(dir, podUID string) (*lock, error) {
+// acquire takes an flock on <dir>/.lock, Kafka's name for it, without waiting. It ends
+// with the process, or when release closes the file. The file names the pod that holds
+// it, for the message of the next one; nothing depends on what it says.
+func acquire(dir, podUID string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
@@ -35,8 +33,5 @@ func acquire(dir, podUID string) (*lock, error) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "pod %s, process %d", podUID, os.Getpid()), 0)
 	}
-	return &lock{f}, nil
+	return func() { _ = f.Close() }, nil
 }
-
-// release closes the file, and with it gives the lock up.
-func (l *lock) release() { _ = l.f.Close() }

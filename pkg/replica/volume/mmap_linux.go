@@ -21,8 +21,8 @@ func onTmpfs(dir string) error {
 	return nil
 }
 
-// mapFile maps an existing file of witnessSize for reading and writing.
-func mapFile(path string) ([]byte, error) {
+// mapFile maps an existing file of that size for reading and writing.
+func mapFile(path string, size int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -32,11 +32,11 @@ func mapFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.Size() < witnessSize {
+	if st.Size() < int64(size) {
 		// Beyond the end of a file, memory faults.
-		return nil, fmt.Errorf("%s has %d bytes, expected %d", path, st.Size(), witnessSize)
+		return nil, fmt.Errorf("%s has %d bytes, expected %d", path, st.Size(), size)
 	}
-	return mmap(f, witnessSize)
+	return mmap(f, size)
 }
 
 // createMapped makes a file, fills it through fill and gives it its name.

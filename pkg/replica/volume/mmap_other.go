@@ -8,7 +8,7 @@ var errNoWitness = errors.New("witnesses need Linux")
 
 func onTmpfs(string) error { return errNoWitness }
 
-func mapFile(string) ([]byte, error) { return nil, errNoWitness }
+func mapFile(string, int) ([]byte, error) { return nil, errNoWitness }
 
 func createMapped(string, int, func([]byte)) ([]byte, error) { return nil, errNoWitness }
 

@@ -38,14 +38,48 @@ type Config struct {
 	PodUID string
 	// Log gets what was set aside; the zero value discards it.
 	Log logr.Logger
+
+	// What follows is the machine's where it is nil; simulations bring their own.
+
+	// FS holds the volume.
+	FS vfs.FS
+	// Lock takes the volume for this process alone, without waiting, and gives it back
+	// by what it returns. Nil is an flock in Dir, and no lock at all with an FS.
+	Lock func(dir, podUID string) (release func(), err error)
+	// Memory is where the witness lives, in place of WitnessDir.
+	Memory WitnessMemory
+	// NewUUID draws directory ids and volume ids.
+	NewUUID func() epoch.UUID
+	// Patiently runs work and waits for it, but no longer than patience; nil is a
+	// goroutine of its own. A simulation may run work at once.
+	Patiently func(work func(), patience time.Duration)
+}
+
+func (c Config) withDefaults() Config {
+	if c.FS == nil {
+		c.FS = vfs.OS{}
+		if c.Lock == nil {
+			c.Lock = acquire
+		}
+	}
+	if c.Lock == nil {
+		c.Lock = func(string, string) (func(), error) { return func() {}, nil }
+	}
+	if c.NewUUID == nil {
+		c.NewUUID = newUUID
+	}
+	if c.Patiently == nil {
+		c.Patiently = patiently
+	}
+	return c
 }
 
 // Volume is an open, locked data directory. See the package comment for the order of
 // calls, and for who may call what.
 type Volume struct {
-	cfg  Config
-	fs   vfs.FS
-	lock *lock
+	cfg     Config
+	fs      vfs.FS
+	release func() // gives the lock back; nil: it is given back
 
 	id    identity
 	fresh bool // the directory id was drawn by this process
@@ -70,25 +104,27 @@ func Open(cfg Config) (*Volume, error) {
 		return nil, fmt.Errorf("open volume %q: directory, topic (%q), topic id (%s) and replica id (%d) are all needed",
 			cfg.Dir, cfg.Topic, cfg.TopicID, cfg.ReplicaID)
 	}
-	if err := (vfs.OS{}).MkdirAll(cfg.Dir); err != nil {
+	cfg = cfg.withDefaults()
+	if err := cfg.FS.MkdirAll(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
 	}
-	l, err := acquire(cfg.Dir, cfg.PodUID)
+	release, err := cfg.Lock(cfg.Dir, cfg.PodUID)
 	if err != nil {
 		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
 	}
-	v, err := open(cfg, vfs.OS{})
+	v, err := open(cfg, cfg.FS)
 	if err != nil {
-		l.release()
+		release()
 		return nil, fmt.Errorf("open volume %s: %w", cfg.Dir, err)
 	}
-	v.lock = l
+	v.release = release
 	return v, nil
 }
 
 // open does all of Open but the lock, on any file system.
 func open(cfg Config, fsys vfs.FS) (*Volume, error) {
-	v := &Volume{cfg: cfg, fs: fsys}
+	cfg.FS = fsys
+	v := &Volume{cfg: cfg.withDefaults(), fs: fsys}
 	if err := v.claim(); err != nil {
 		return nil, err
 	}
@@ -99,7 +135,11 @@ func open(cfg Config, fsys vfs.FS) (*Volume, error) {
 	if v.errorMark, err = v.exists(failedFile); err != nil {
 		return nil, fmt.Errorf("look for the error mark: %w", err)
 	}
-	v.witness, v.found, v.witnessMissing = openWitness(cfg.WitnessDir)
+	if cfg.Memory != nil {
+		v.witness, v.found, v.witnessMissing = openWitnessIn(cfg.Memory)
+	} else {
+		v.witness, v.found, v.witnessMissing = openWitness(cfg.WitnessDir)
+	}
 	if v.witness == nil {
 		cfg.Log.Info("there is no witness: a killed process loses its place in the ISR", "reason", v.witnessMissing)
 	}
@@ -113,9 +153,9 @@ func (v *Volume) Close() error {
 	if v.witness != nil {
 		err = v.witness.close()
 	}
-	if v.lock != nil {
-		v.lock.release()
-		v.lock = nil
+	if v.release != nil {
+		v.release()
+		v.release = nil
 	}
 	return err
 }
@@ -131,7 +171,7 @@ func (v *Volume) VolumeID() epoch.UUID { return v.id.volumeID }
 // and says nothing about the new id.
 func (v *Volume) NewDirectoryID() (epoch.UUID, error) {
 	next := v.id
-	next.directoryID = newUUID()
+	next.directoryID = v.cfg.NewUUID()
 	if err := v.writeIdentity(next); err != nil {
 		return epoch.UUID{}, err
 	}
@@ -167,18 +207,24 @@ func (v *Volume) MarkError() {
 	if v.witness != nil {
 		v.witness.markError()
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	v.cfg.Patiently(func() {
 		// Each for itself: on a disk that fails, one may work where another does not.
 		_ = vfs.WriteFileAtomic(v.fs, v.path(failedFile), []byte("a write or sync of this volume has failed\n"))
 		_ = v.remove(cleanFile)
 		_ = v.remove(everyBatchFile)
+	}, errorMarkPatience)
+}
+
+func patiently(work func(), patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
 	}()
-	patience := time.NewTimer(errorMarkPatience)
-	defer patience.Stop()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-patience.C:
+	case <-timer.C:
 	}
 }

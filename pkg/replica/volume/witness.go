@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"path/filepath"
 	"sync"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -69,7 +68,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // witnessFile is the mapped file. Its two slots are written in turn, so that a kill
 // in the middle of one leaves the other.
 type witnessFile struct {
-	path string
+	bytes WitnessMemory
 
 	mu       sync.Mutex
 	memory   []byte // nil: nothing mapped yet, or closed
@@ -78,17 +77,20 @@ type witnessFile struct {
 	failed   bool
 }
 
-// openWitness looks for the witness of the process before, which stays as it is. A
-// nil file comes with the reason why there can be no witness here.
+// openWitness is openWitnessIn on a directory of tmpfs.
 func openWitness(dir string) (*witnessFile, *Witness, string) {
-	if dir == "" {
-		return nil, nil, "no directory for it was given"
+	m, missing := onDirectory(dir)
+	if m == nil {
+		return nil, nil, missing
 	}
-	if err := onTmpfs(dir); err != nil {
-		return nil, nil, err.Error()
-	}
-	f := &witnessFile{path: filepath.Join(dir, witnessName)}
-	b, err := mapFile(f.path)
+	return openWitnessIn(m)
+}
+
+// openWitnessIn looks for the witness of the process before, which stays as it is. No
+// witness comes with the reason.
+func openWitnessIn(m WitnessMemory) (*witnessFile, *Witness, string) {
+	f := &witnessFile{bytes: m}
+	b, err := m.Map(witnessSize)
 	if err != nil {
 		return f, nil, fmt.Sprintf("none is left: %v", err)
 	}
@@ -127,7 +129,7 @@ func (f *witnessFile) replace(w Witness) error {
 	if f.failed {
 		return errors.New("a write or sync has failed")
 	}
-	b, err := createMapped(f.path, witnessSize, func(b []byte) {
+	b, err := f.bytes.Replace(witnessSize, func(b []byte) {
 		copy(b[slotSize:], slot)
 		copy(b, slot)
 		seal(b[:slotSize], 1)
@@ -137,7 +139,7 @@ func (f *witnessFile) replace(w Witness) error {
 	}
 	old := f.memory
 	f.memory, f.sequence, f.own = b, 1, true
-	return unmap(old)
+	return f.bytes.Unmap(old)
 }
 
 // put writes the next slot: no system call, no allocation. Before replace it does
@@ -190,7 +192,7 @@ func (f *witnessFile) close() error {
 	defer f.mu.Unlock()
 	b := f.memory
 	f.memory, f.own = nil, false
-	return unmap(b)
+	return f.bytes.Unmap(b)
 }
 
 // seal makes a slot valid, and must come last.
