@@ -120,16 +120,7 @@ func ElectLastKnown(r Record, live []ReplicaID, change ChangeID, now time.Time) 
 				q.ID, q.LastEpoch, q.LogEndOffset, p.ID, p.LastEpoch, p.LogEndOffset)
 		}
 	}
-	n := r.Clone()
-	n.UncleanElection = &UncleanElection{LeaderEpoch: r.LeaderEpoch + 1, Leader: p.ID, HighWatermark: NoOffset}
-	if r.Progress != nil {
-		n.UncleanElection.HighWatermark = r.Progress.HighWatermark
-	}
-	n.ISR = []ReplicaID{p.ID}
-	n.setReplica(p.ID, func(p *Replica) { p.Adding = false })
-	n.Progress = nil
-	n.enthrone(p.ID, ReasonLastKnownLeader, now)
-	return n.next(change), nil
+	return r.crown(p.ID, ReasonLastKnownLeader, change, now), nil
 }
 
 // candidate picks whom Elect makes the leader. A replica that is stopping or being

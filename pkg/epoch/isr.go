@@ -84,18 +84,3 @@ func Renew(r Record, now time.Time, duration time.Duration, p Progress) Record {
 	n.Progress = &p
 	return n
 }
-
-// MarkRecovery freezes a record that is older than one known before (rule 7). It
-// is the one write allowed then, and changes neither epoch.
-func MarkRecovery(r Record, v Recovery) (Record, error) {
-	if r.Recovery != nil && r.Recovery.PartitionEpoch >= v.PartitionEpoch && r.Recovery.LeaderEpoch >= v.LeaderEpoch {
-		return r, ErrNoChange
-	}
-	n := r.Clone()
-	if r.Recovery != nil {
-		v.PartitionEpoch = max(v.PartitionEpoch, r.Recovery.PartitionEpoch)
-		v.LeaderEpoch = max(v.LeaderEpoch, r.Recovery.LeaderEpoch)
-	}
-	n.Recovery = &v
-	return n, nil
-}

@@ -42,6 +42,8 @@ type Record struct {
 	// Recovery, when set, freezes the record: epochs were seen to go backwards
 	// (DESIGN.md rule 7) and nobody changes anything until a user has decided.
 	Recovery *Recovery
+	// Recovered tells of the last recovery, nil if there was none.
+	Recovered *Recovered
 	// UncleanElection describes the last election from outside the ISR, if any.
 	UncleanElection *UncleanElection
 	// Changes holds the newest changes, oldest first, at most MaxChanges.
@@ -108,21 +110,6 @@ type Switchover struct {
 	Reason  string  `json:"reason,omitempty"`
 }
 
-// Recovery holds the highest counters known to whoever saw them go backwards.
-type Recovery struct {
-	LeaderEpoch    LeaderEpoch    `json:"leaderEpoch"`
-	PartitionEpoch PartitionEpoch `json:"partitionEpoch"`
-	ReportedBy     ReplicaID      `json:"reportedBy"`
-}
-
-// UncleanElection records an election that may have lost committed records.
-type UncleanElection struct {
-	LeaderEpoch LeaderEpoch `json:"leaderEpoch"`
-	Leader      ReplicaID   `json:"leader"`
-	// HighWatermark is the last one known before it, NoOffset if none was.
-	HighWatermark Offset `json:"highWatermark"`
-}
-
 // Change identifies one change of the record.
 type Change struct {
 	PartitionEpoch PartitionEpoch `json:"p"`
@@ -157,6 +144,8 @@ type ReplicaProgress struct {
 	HighWatermark Offset    `json:"hw"`
 	// LeaderEpoch is the last epoch in the replica's log, NoEpoch if unknown.
 	LeaderEpoch LeaderEpoch `json:"epoch"`
+	// Session is that of the fetch that told so, NoSession if it has not fetched.
+	Session Session `json:"session,omitempty"`
 	// Live reports that it fetches and is caught up within the lag limit.
 	Live bool `json:"live"`
 	// Message is set when the replica itself reports trouble, such as a full disk.
@@ -201,6 +190,10 @@ func (r Record) Clone() Record {
 	r.Changes = slices.Clone(r.Changes)
 	r.Switchover = clonePtr(r.Switchover)
 	r.Recovery = clonePtr(r.Recovery)
+	if r.Recovery != nil {
+		r.Recovery.Reports, r.Recovery.Assigned = slices.Clone(r.Recovery.Reports), slices.Clone(r.Recovery.Assigned)
+	}
+	r.Recovered = clonePtr(r.Recovered)
 	r.UncleanElection = clonePtr(r.UncleanElection)
 	if r.Progress != nil {
 		p := *r.Progress
@@ -242,8 +235,12 @@ func (r Record) LastChange() Change {
 // Sees reports whether the history of r contains the change c: whether a record that
 // was known to end with c has only gone on since. A quorum read that does not see a
 // change known before it began is a regression (rule 7). It is unknown, and reported as
-// true, when c is older than what the record remembers.
+// true, when c is older than what the record remembers. A record that a recovery made
+// goes on from everything known before it.
 func (r Record) Sees(c Change) bool {
+	if r.Recovered != nil && c.PartitionEpoch < r.Recovered.PartitionEpoch {
+		return true
+	}
 	if len(r.Changes) == 0 || c.PartitionEpoch < r.Changes[0].PartitionEpoch {
 		return c.PartitionEpoch <= r.PartitionEpoch
 	}

@@ -9,7 +9,7 @@ import (
 
 // check names the first thing in r that no sequence of the rules can produce.
 func check(r epoch.Record) error {
-	for _, f := range []func(epoch.Record) string{checkCounters, checkReplicas, checkMembers, checkChanges} {
+	for _, f := range []func(epoch.Record) string{checkCounters, checkReplicas, checkMembers, checkChanges, checkRecovery} {
 		if msg := f(r); msg != "" {
 			return fmt.Errorf("%w: %s", ErrMalformed, msg)
 		}

@@ -37,7 +37,8 @@ type state struct {
 	LastLeader      epoch.LastLeader       `json:"lastLeader"`
 	ElectionReason  epoch.ElectionReason   `json:"electionReason,omitempty"`
 	Switchover      *epoch.Switchover      `json:"switchover,omitempty"`
-	Recovery        *epoch.Recovery        `json:"recovery,omitempty"`
+	Recovery        *recovery              `json:"recovery,omitempty"`
+	Recovered       *epoch.Recovered       `json:"recovered,omitempty"`
 	UncleanElection *epoch.UncleanElection `json:"uncleanElection,omitempty"`
 	Changes         []epoch.Change         `json:"changes"`
 }
@@ -62,8 +63,11 @@ func Marshal(r epoch.Record, previous []byte) ([]byte, error) {
 		ISR:        orEmpty(r.ISR),
 		Replicas:   make([]json.RawMessage, 0, len(r.Replicas)),
 		LastLeader: r.LastLeader, ElectionReason: r.ElectionReason,
-		Switchover: r.Switchover, Recovery: r.Recovery, UncleanElection: r.UncleanElection,
+		Switchover: r.Switchover, Recovered: r.Recovered, UncleanElection: r.UncleanElection,
 		Changes: orEmpty(r.Changes),
+	}
+	if s.Recovery, err = encodeRecovery(r.Recovery); err != nil {
+		return nil, err
 	}
 	for _, p := range r.Replicas {
 		raw, err := withFields(p, oldReplicas[p.ID])
@@ -95,9 +99,14 @@ func Unmarshal(b []byte) (epoch.Record, error) {
 		WantedMinISR: s.WantedMinISR, MinISR: s.MinISR,
 		ISR:        orNil(s.ISR),
 		LastLeader: s.LastLeader, ElectionReason: s.ElectionReason,
-		Switchover: s.Switchover, Recovery: s.Recovery, UncleanElection: s.UncleanElection,
+		Switchover: s.Switchover, Recovered: s.Recovered, UncleanElection: s.UncleanElection,
 		Changes: orNil(s.Changes),
 	}
+	v, err := decodeRecovery(s.Recovery)
+	if err != nil {
+		return epoch.Record{}, err
+	}
+	r.Recovery = v
 	for _, raw := range s.Replicas {
 		var p epoch.Replica
 		if err := exact(raw, &p); err != nil {

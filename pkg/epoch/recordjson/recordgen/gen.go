@@ -31,10 +31,17 @@ func Record(rng *rand.Rand) epoch.Record {
 		r.Switchover = &epoch.Switchover{Session: r.LeaderSession, Reason: "drain"}
 	}
 	if rng.IntN(4) == 0 {
-		r.Recovery = &epoch.Recovery{LeaderEpoch: r.LeaderEpoch, PartitionEpoch: r.PartitionEpoch, ReportedBy: 1}
+		r.Recovery = recovery(rng, r)
+	}
+	if rng.IntN(4) == 0 {
+		r.Recovered = &epoch.Recovered{PartitionEpoch: r.PartitionEpoch, LeaderEpoch: r.LeaderEpoch, From: r.LastChange(),
+			Faithful: [][]epoch.ReplicaID{nil, {1}, {0, 2}}[rng.IntN(3)]}
 	}
 	if rng.IntN(4) == 0 {
 		r.UncleanElection = &epoch.UncleanElection{LeaderEpoch: r.LeaderEpoch, Leader: 2, HighWatermark: epoch.NoOffset}
+		if end := epoch.Offset(rng.Int64N(1000)); rng.IntN(2) == 0 {
+			r.UncleanElection.LogEndOffset = &end
+		}
 	}
 	if rng.IntN(2) == 0 {
 		p := Progress(rng, 4)
@@ -50,6 +57,21 @@ func Record(rng *rand.Rand) epoch.Record {
 	return r
 }
 
+// recovery makes the marks of a frozen record: without reports, as the first one who
+// sees the regression may leave it, or with some, and with the newest record.
+func recovery(rng *rand.Rand, r epoch.Record) *epoch.Recovery {
+	v := &epoch.Recovery{LeaderEpoch: r.LeaderEpoch, PartitionEpoch: r.PartitionEpoch, ReportedBy: 1, Remade: rng.IntN(4) == 0}
+	if rng.IntN(2) == 0 {
+		v.Reports = []epoch.Report{{ID: 0}, {ID: 2, Known: r.LastChange()}}
+		v.Assigned = []epoch.ReplicaID{0, 2, 5}
+	}
+	if rng.IntN(2) == 0 {
+		newest := epoch.New(r.TopicID, []epoch.ReplicaID{0, 2, 5}, 2, "newest")
+		v.Newest = &newest
+	}
+	return v
+}
+
 // Progress makes the progress of at most n replicas.
 func Progress(rng *rand.Rand, n int) epoch.Progress {
 	p := epoch.Progress{
@@ -61,7 +83,7 @@ func Progress(rng *rand.Rand, n int) epoch.Progress {
 	for id := range rng.IntN(n + 1) {
 		p.Replicas = append(p.Replicas, epoch.ReplicaProgress{
 			ID: epoch.ReplicaID(id), LogEndOffset: epoch.Offset(rng.Int64()),
-			HighWatermark: epoch.Offset(rng.Int64()), LeaderEpoch: epoch.LeaderEpoch(rng.Int32()),
+			HighWatermark: epoch.Offset(rng.Int64()), LeaderEpoch: epoch.LeaderEpoch(rng.Int32()), Session: epoch.Session(rng.Int64N(100)),
 			Live: rng.IntN(2) == 0, Message: []string{"", "disk \"full\" <é>\n"}[rng.IntN(2)],
 		})
 	}

@@ -1,0 +1,237 @@
+package epoch
+
+import (
+	"cmp"
+	"slices"
+)
+
+// This file is the way out of a regression (DESIGN.md rule 7): the record was
+// restored to an older state, or its object was made anew. What could be lost by it:
+// an ISR from before a shrink names a replica that lacks committed records, and two
+// histories may use the same epoch numbers for different records. So:
+//
+//   - While Recovery is set nobody changes anything but Recovery itself, in which every
+//     replica reports the newest record that it had acted on.
+//   - Recovery ends only when the user asks, and only after a report of every replica
+//     that the frozen record or a reported one assigns: a leader acts on an ISR only
+//     after it has persisted it, so one of them knows the newest ISR that anything was
+//     committed under.
+//   - A reported record that the frozen one does not go on from wins over it: whatever
+//     the frozen one went through since it was put back stands on lost ground.
+//   - Who reported another history than the one that won leaves the ISR, and cuts its
+//     log to what both share, before it acts on the new record ([Record.SetAside]).
+//   - Both epochs rise above all that anybody is known to have seen, by a margin for
+//     who was not asked.
+
+// RecoveryMargin is what a recovery adds to the highest epochs known.
+const RecoveryMargin = 1000
+
+// Recovery freezes a record that is older than one known before, and gathers what the
+// replicas know.
+type Recovery struct {
+	// LeaderEpoch and PartitionEpoch are the highest known to anybody who reported.
+	LeaderEpoch    LeaderEpoch    `json:"leaderEpoch"`
+	PartitionEpoch PartitionEpoch `json:"partitionEpoch"`
+	// ReportedBy is who reported the highest partition epoch, NoReplica if that was
+	// the operator.
+	ReportedBy ReplicaID `json:"reportedBy"`
+	// Remade says that the object was gone and was made anew: what the frozen record
+	// says itself counts for nothing.
+	Remade bool `json:"remade,omitempty"`
+	// Reports has one entry for each replica that has reported, in order of id.
+	Reports []Report `json:"reports,omitempty"`
+	// Assigned holds the replicas of every record that was reported, in order of id.
+	Assigned []ReplicaID `json:"assigned,omitempty"`
+	// Newest is the newest record reported that the frozen one does not go on from;
+	// nil if there is none. It has no progress and no heartbeat. It is part of the
+	// text form, which writes it in its own way.
+	Newest *Record `json:"-"`
+}
+
+// Report is what one replica knows.
+type Report struct {
+	ID ReplicaID `json:"id"`
+	// Known is the last change of the newest record that it had acted on; the zero
+	// Change if its volume remembers none.
+	Known Change `json:"known"`
+}
+
+// Recovered tells of the last recovery. It stays, so that a replica that comes back
+// later finds out what became of the history that it knew.
+type Recovered struct {
+	// PartitionEpoch and LeaderEpoch are the first of the new history.
+	PartitionEpoch PartitionEpoch `json:"partitionEpoch"`
+	LeaderEpoch    LeaderEpoch    `json:"leaderEpoch"`
+	// From is the last change of the record that won.
+	From Change `json:"from"`
+	// Faithful are the replicas that had reported a record which the winning one goes
+	// on from, or none: their logs hold no other history.
+	Faithful []ReplicaID `json:"faithful,omitempty"`
+}
+
+// RecoveryOf is the report of a replica whose newest record is known, nil if it
+// remembers none.
+func RecoveryOf(id ReplicaID, known *Record) Recovery {
+	v := Recovery{ReportedBy: id, Reports: []Report{{ID: id}}}
+	if known == nil || known.PartitionEpoch == 0 {
+		return v
+	}
+	n := known.Clone()
+	n.Recovery, n.Progress, n.Heartbeat = nil, nil, Heartbeat{}
+	v.PartitionEpoch, v.LeaderEpoch = n.PartitionEpoch, n.LeaderEpoch
+	v.Reports[0].Known, v.Assigned, v.Newest = n.LastChange(), n.ids(), &n
+	return v
+}
+
+// MarkRecovery freezes a record that is older than one known before, or adds a report
+// to a frozen one. It is the one write allowed then, and changes neither epoch. A
+// report of less than the same replica has reported before is ErrNoChange: a volume
+// that was put back must not hide what it once knew.
+func MarkRecovery(r Record, v Recovery) (Record, error) {
+	var old Recovery
+	if r.Recovery != nil {
+		old = *r.Recovery
+	}
+	merged := old
+	if r.Recovery == nil || v.PartitionEpoch > old.PartitionEpoch {
+		merged.PartitionEpoch, merged.ReportedBy = v.PartitionEpoch, v.ReportedBy
+	}
+	merged.LeaderEpoch = max(old.LeaderEpoch, v.LeaderEpoch)
+	merged.Reports = mergeReports(old.Reports, v.Reports)
+	merged.Assigned = slices.Compact(slices.Sorted(slices.Values(slices.Concat(old.Assigned, v.Assigned))))
+	if v.Newest != nil && (old.Remade || !r.Sees(v.Newest.LastChange())) && (old.Newest == nil || v.Newest.newerThan(*old.Newest)) {
+		newest := v.Newest.Clone()
+		merged.Newest = &newest
+	}
+	if r.Recovery != nil && merged.PartitionEpoch == old.PartitionEpoch && merged.LeaderEpoch == old.LeaderEpoch && merged.Newest == old.Newest &&
+		slices.Equal(merged.Reports, old.Reports) && slices.Equal(merged.Assigned, old.Assigned) {
+		return r, ErrNoChange
+	}
+	n := r.Clone()
+	n.Recovery = &merged
+	return n, nil
+}
+
+func mergeReports(old, more []Report) []Report {
+	out := slices.Clone(old)
+	for _, v := range more {
+		i := slices.IndexFunc(out, func(w Report) bool { return w.ID == v.ID })
+		switch {
+		case i < 0:
+			out = append(out, v)
+		case v.Known.PartitionEpoch > out[i].Known.PartitionEpoch:
+			out[i] = v
+		}
+	}
+	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// newerThan orders records of different histories: by partition epoch, then by leader
+// epoch, then, so that everybody agrees, by change id.
+func (r Record) newerThan(q Record) bool {
+	return cmp.Or(cmp.Compare(r.PartitionEpoch, q.PartitionEpoch), cmp.Compare(r.LeaderEpoch, q.LeaderEpoch),
+		cmp.Compare(r.LastChange().ID, q.LastChange().ID)) > 0
+}
+
+// Awaited are the replicas whose report a frozen record still waits for, in order of
+// id: those that it or a reported record assigns.
+func (r Record) Awaited() []ReplicaID {
+	if r.Recovery == nil {
+		return nil
+	}
+	ids := slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.ids(), r.Recovery.Assigned))))
+	return slices.DeleteFunc(ids, func(id ReplicaID) bool { return r.Recovery.reported(id) })
+}
+
+func (v *Recovery) reported(id ReplicaID) bool {
+	return slices.ContainsFunc(v.Reports, func(w Report) bool { return w.ID == id })
+}
+
+// RecoveryRequest is a user's wish to go on after a regression.
+type RecoveryRequest struct {
+	// PartitionEpoch is that of the frozen record which the user has seen: a request
+	// that was forgotten never applies to a later regression.
+	PartitionEpoch PartitionEpoch
+	Change         ChangeID
+}
+
+// Recover ends a recovery: it takes the newest record, raises both epochs by
+// RecoveryMargin above the highest known, and leaves the partition without a leader;
+// elections and registrations go on from there, and judge each replica's marks against
+// the record that won.
+func Recover(r Record, q RecoveryRequest) (Record, error) {
+	v := r.Recovery
+	switch {
+	case v == nil:
+		return r, ErrNoChange
+	case q.PartitionEpoch != r.PartitionEpoch:
+		return r, refuse(RefusedSuperseded, "recovery was asked for at partition epoch %d, and the record is at %d", q.PartitionEpoch, r.PartitionEpoch)
+	case len(r.Awaited()) > 0:
+		return r, refuse(RefusedRecovery, "recovery waits for the reports of replicas %v; those of %v are there", r.Awaited(), reporters(v))
+	case v.Remade && v.Newest == nil:
+		return r, refuse(RefusedRecovery, "the record is gone and no replica remembers one: restore the Lease, or delete the ReplicatedPartition and adopt its volumes")
+	}
+	newest := r
+	if v.Newest != nil {
+		newest = *v.Newest
+	}
+	n := newest.Clone()
+	n.Recovery, n.Progress, n.Heartbeat = nil, nil, Heartbeat{Duration: r.Heartbeat.Duration}
+	n.dethrone()
+	n.PartitionEpoch = max(n.PartitionEpoch, r.PartitionEpoch, v.PartitionEpoch) + RecoveryMargin - 1
+	n.LeaderEpoch = max(n.LeaderEpoch, r.LeaderEpoch, v.LeaderEpoch) + RecoveryMargin
+	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful(newest, v.Reports)}
+	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool { return !slices.Contains(n.Recovered.Faithful, id) })
+	return n.next(q.Change), nil
+}
+
+func reporters(v *Recovery) []ReplicaID {
+	ids := make([]ReplicaID, len(v.Reports))
+	for i, w := range v.Reports {
+		ids[i] = w.ID
+	}
+	return ids
+}
+
+// faithful are those whose report is proven to be of the history that won. What is
+// older than the record remembers is not: two histories may have begun there.
+func faithful(newest Record, reports []Report) []ReplicaID {
+	var ids []ReplicaID
+	for _, w := range reports {
+		if w.Known == (Change{}) || slices.Contains(newest.Changes, w.Known) {
+			ids = append(ids, w.ID)
+		}
+	}
+	return ids
+}
+
+// SetAside tells whether a recovery has set aside the history that a replica knew when
+// it last persisted a record, and the last leader epoch that both histories share:
+// NoEpoch if none is known. The replica's log above the end of that epoch belongs to
+// the other history. Epoch numbers cannot tell the two apart, so it is to be cut before
+// the new record is persisted; the recovery has taken the replica out of the ISR.
+func (r Record) SetAside(id ReplicaID, known Record) (LeaderEpoch, bool) {
+	v := r.Recovered
+	if v == nil || known.PartitionEpoch >= v.PartitionEpoch || len(known.Changes) == 0 || slices.Contains(v.Faithful, id) {
+		return NoEpoch, false
+	}
+	for i := len(known.Changes) - 1; i >= 0; i-- {
+		if c := known.Changes[i]; slices.Contains(r.Changes, c) {
+			return c.LeaderEpoch, i < len(known.Changes)-1
+		}
+	}
+	return NoEpoch, true
+}
+
+// Remake makes a frozen record for a partition whose record is gone, from what its
+// status last showed. It names nobody to lead or to be in sync: it only gives the
+// replicas a place to report to, and Recover takes what they know.
+func Remake(topicID UUID, ids []ReplicaID, wantedMinISR int, at PartitionEpoch, leaderEpoch LeaderEpoch, change ChangeID) Record {
+	r := New(topicID, ids, wantedMinISR, change)
+	r.ISR = nil
+	r.PartitionEpoch, r.LeaderEpoch = max(at, 1), max(leaderEpoch, 0)
+	r.Changes = []Change{{PartitionEpoch: r.PartitionEpoch, ID: change, LeaderEpoch: r.LeaderEpoch}}
+	r.Recovery = &Recovery{PartitionEpoch: r.PartitionEpoch, LeaderEpoch: r.LeaderEpoch, ReportedBy: NoReplica, Remade: true}
+	return r
+}

@@ -1,0 +1,196 @@
+package epoch
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// lineages makes two histories that part after a common record: the true one, which
+// shrank the ISR and elected, and what a restored record went through since.
+func lineages(t *testing.T) (common, truth, fork Record) {
+	t.Helper()
+	common = registered(t, 3, 2)
+	truth, err := ChangeISR(common, isrChange(common, 0, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth = mustElect(t, truth, "truth", 2)
+	fork = mustElect(t, common, "fork1", 1)
+	for _, change := range []ChangeID{"fork2", "fork3"} { // more changes than the truth has
+		fork = mustElect(t, fork, change, 1)
+	}
+	return common, truth, fork
+}
+
+func mustElect(t *testing.T, r Record, change ChangeID, live ...ReplicaID) Record {
+	t.Helper()
+	n, err := Elect(r, Election{Reason: ReasonLeaseExpired, Live: live, Change: change, Now: time.Unix(7, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// frozenBy freezes r by the reports, in this order.
+func frozenBy(t *testing.T, r Record, reports ...Recovery) Record {
+	t.Helper()
+	for _, v := range reports {
+		n, err := MarkRecovery(r, v)
+		if err != nil && !errors.Is(err, ErrNoChange) {
+			t.Fatal(err)
+		}
+		r = n
+	}
+	return r
+}
+
+func TestRecover(t *testing.T) {
+	common, truth, fork := lineages(t)
+	grown := mustAssign(t, truth, Assignment{Target: []ReplicaID{0, 1, 2, 3}, WantedMinISR: 2, Live: []ReplicaID{0, 1, 2}, Change: "grow"})
+	remade := Remake(common.TopicID, []ReplicaID{0, 1, 2}, 2, truth.PartitionEpoch, truth.LeaderEpoch, "remade")
+	for _, tc := range []struct {
+		name    string
+		frozen  Record
+		reports []Recovery
+		at      PartitionEpoch // 0: the frozen record's
+		wantISR []ReplicaID
+		from    Record
+		refuse  RefusalReason
+	}{
+		{"the newest record reported wins over the restored one", common,
+			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, 0, []ReplicaID{0, 2}, truth, ""},
+		{"a shorter true history wins over a longer one that began with the restore; who followed that leaves the ISR", fork,
+			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, &fork)}, 0, []ReplicaID{0}, truth, ""},
+		{"who remembers nothing is judged when it registers", common,
+			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, nil), RecoveryOf(2, nil)}, 0, []ReplicaID{0, 2}, truth, ""},
+		{"the restored record goes on if nobody knew more", fork,
+			[]Recovery{RecoveryOf(0, &common), RecoveryOf(1, &fork), RecoveryOf(2, &common)}, 0, []ReplicaID{0, 1, 2}, fork, ""},
+		{"a Lease made anew counts for nothing, whatever its epoch", remade,
+			[]Recovery{RecoveryOf(0, &common), RecoveryOf(1, &common), RecoveryOf(2, &common)}, 0, []ReplicaID{0, 1, 2}, common, ""},
+		{"not from a Lease made anew if nobody remembers", remade,
+			[]Recovery{RecoveryOf(0, nil), RecoveryOf(1, nil), RecoveryOf(2, nil)}, 0, nil, Record{}, RefusedRecovery},
+		{"not before every replica of the restored record has reported", common,
+			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(2, &truth)}, 0, nil, Record{}, RefusedRecovery},
+		{"not before every replica of a reported record has reported", common,
+			[]Recovery{RecoveryOf(0, &grown), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, 0, nil, Record{}, RefusedRecovery},
+		{"not for a request that named another regression", common,
+			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, common.PartitionEpoch - 1, nil, Record{}, RefusedSuperseded},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := frozenBy(t, tc.frozen, tc.reports...)
+			if tc.at == 0 {
+				tc.at = r.PartitionEpoch
+			}
+			n, err := Recover(r, RecoveryRequest{PartitionEpoch: tc.at, Change: "recovered"})
+			if tc.refuse != "" {
+				wantRefusal(t, err, tc.refuse)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(n.ISR, tc.wantISR) || n.Leader != NoReplica || n.Recovery != nil || n.Recovered.From != tc.from.LastChange() {
+				t.Errorf("ISR %v, leader %d, recovery %v, from %+v; want %v, none, none, %+v", n.ISR, n.Leader, n.Recovery, n.Recovered.From, tc.wantISR, tc.from.LastChange())
+			}
+			for _, known := range []Record{common, truth, fork} {
+				if slices.ContainsFunc(tc.reports, func(v Recovery) bool { return v.PartitionEpoch == known.PartitionEpoch }) &&
+					(n.PartitionEpoch < known.PartitionEpoch+RecoveryMargin || n.LeaderEpoch < known.LeaderEpoch+RecoveryMargin) {
+					t.Errorf("epochs %d, %d: want both %d above %d, %d, which were reported", n.PartitionEpoch, n.LeaderEpoch, RecoveryMargin, known.PartitionEpoch, known.LeaderEpoch)
+				}
+				if !n.Sees(known.LastChange()) {
+					t.Errorf("the recovered record passes for older than %+v, which was known before", known.LastChange())
+				}
+			}
+			if _, err := Recover(n, RecoveryRequest{PartitionEpoch: tc.at, Change: "again"}); !errors.Is(err, ErrNoChange) {
+				t.Errorf("the same request once more: %v, want ErrNoChange", err)
+			}
+		})
+	}
+}
+
+func TestReportsDoNotHangOnTheirOrder(t *testing.T) {
+	common, truth, fork := lineages(t)
+	a, b, c := RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, nil)
+	want := frozenBy(t, common, a, b, c)
+	for _, order := range [][]Recovery{{a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}, {a, b, c, a, c}} {
+		got := frozenBy(t, common, order...)
+		if !slices.Equal(got.Recovery.Reports, want.Recovery.Reports) || got.Recovery.Newest.LastChange() != want.Recovery.Newest.LastChange() ||
+			got.Recovery.PartitionEpoch != want.Recovery.PartitionEpoch || !slices.Equal(got.Recovery.Assigned, want.Recovery.Assigned) {
+			t.Errorf("reports in another order give %+v, want %+v", got.Recovery, want.Recovery)
+		}
+	}
+}
+
+func TestAVolumePutBackDoesNotHideWhatItKnew(t *testing.T) {
+	common, truth, _ := lineages(t)
+	r := frozenBy(t, common, RecoveryOf(0, &truth))
+	if _, err := MarkRecovery(r, RecoveryOf(0, &common)); !errors.Is(err, ErrNoChange) {
+		t.Errorf("a lesser report of the same replica: %v, want ErrNoChange", err)
+	}
+}
+
+func TestNothingChangesWhileFrozen(t *testing.T) {
+	common, truth, _ := lineages(t)
+	r := frozenBy(t, common, RecoveryOf(0, &truth), RecoveryOf(1, &truth), RecoveryOf(2, &truth))
+	for name, change := range map[string]func() (Record, error){
+		"elect": func() (Record, error) { return Elect(r, Election{Live: []ReplicaID{1}, Change: "x"}) },
+		"unclean": func() (Record, error) {
+			return ElectUnclean(r, UncleanRequest{LeaderEpoch: r.LeaderEpoch, Replica: NoReplica})
+		},
+		"last known": func() (Record, error) { return ElectLastKnown(r, nil, "x", time.Time{}) },
+		"register":   func() (Record, error) { return Register(r, registration(1, 1, "again")) },
+		"ISR":        func() (Record, error) { return ChangeISR(r, isrChange(r, 0, 1)) },
+		"assign":     func() (Record, error) { return Assign(r, Assignment{Target: []ReplicaID{0}, WantedMinISR: 1}) },
+		"retire":     func() (Record, error) { return Retire(r, 1, r.Replicas[1].Session, "x") },
+		"switchover": func() (Record, error) { return RequestSwitchover(r, "x", "x") },
+		"loss":       func() (Record, error) { return TellLoss(r, 0, r.LeaderSession, 1, "x") },
+	} {
+		if _, err := change(); !RefusedBecause(err, RefusedRecovery) {
+			t.Errorf("%s: %v, want a refusal because of %s", name, err, RefusedRecovery)
+		}
+	}
+}
+
+func TestSetAside(t *testing.T) {
+	common, truth, fork := lineages(t)
+	r := frozenBy(t, fork, RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, &common))
+	n, err := Recover(r, RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Change: "recovered"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := n
+	for range MaxChanges + 1 {
+		later = mustElect(t, later, "later", 0)
+	}
+	other := registered(t, 3, 2)
+	for i := range other.Changes {
+		other.Changes[i].ID = "elsewhere"
+	}
+	for _, tc := range []struct {
+		name  string
+		now   Record
+		id    ReplicaID
+		known Record
+		want  LeaderEpoch
+		aside bool
+	}{
+		{"the history that won", n, 0, truth, NoEpoch, false},
+		{"an older record of it", n, 2, common, NoEpoch, false},
+		{"the other history is cut after the last epoch that both share", n, 1, fork, common.LeaderEpoch, true},
+		{"nothing in common: nothing stays", n, 1, other, NoEpoch, true},
+		{"a volume that remembers nothing", n, 1, Record{}, NoEpoch, false},
+		{"one that has taken in the recovery", n, 1, n, NoEpoch, false},
+		{"faithful, and away for more changes than a record remembers", later, 2, common, NoEpoch, false},
+		{"not faithful, and away for so long", later, 1, fork, NoEpoch, true},
+		{"no recovery, no cut", truth, 1, fork, NoEpoch, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, aside := tc.now.SetAside(tc.id, tc.known)
+			if got != tc.want || aside != tc.aside {
+				t.Errorf("shared epoch %d, set aside %t; want %d, %t", got, aside, tc.want, tc.aside)
+			}
+		})
+	}
+}
