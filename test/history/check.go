@@ -2,87 +2,67 @@ package history
 
 import (
 	"fmt"
-	"sort"
-	"strings"
+	"maps"
+	"slices"
 )
 
-// Fault is one thing that must not have happened.
-type Fault struct {
-	// Kind is lost, doubled, reordered, foreign, unstable or torn.
-	Kind string
-	// Text names the records and offsets.
-	Text string
+// Read is what one consumer was shown.
+type Read struct {
+	// Name of the consumer, for faults.
+	Name string
+	// Records in the order in which they came, whatever their offsets.
+	Records []Record
+	// ToEnd tells that it was still reading when the final read was made, and had time to get as far.
+	ToEnd bool
 }
 
-func (f Fault) String() string { return f.Kind + ": " + f.Text }
-
-// Verdict is the outcome of a check.
-type Verdict struct {
-	// Faults holds what went wrong, empty if nothing did.
-	Faults []Fault
-	// Sent, Acked and Failed count the records by what their producers were told.
-	Sent, Acked, Failed int
-	// Read is the number of records in the final read; Unasked of them were not
-	// acknowledged, and so might as well be absent.
-	Read, Unasked int
-}
-
-// Err returns an error that names the first faults, or nil if there are none.
-func (v Verdict) Err() error {
-	if len(v.Faults) == 0 {
-		return nil
+// Check is [Log.Judge] for reads that were broken off at any moment.
+func (l *Log) Check(final []Record, during ...[]Record) Verdict {
+	reads := make([]Read, len(during))
+	for i, records := range during {
+		reads[i] = Read{Name: fmt.Sprintf("read %d", i+1), Records: records}
 	}
-	const most = 10
-	var lines []string
-	for i, f := range v.Faults {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("and %d more", len(v.Faults)-most))
-			break
-		}
-		lines = append(lines, f.String())
-	}
-	return fmt.Errorf("%s\n%s", v, strings.Join(lines, "\n"))
+	return l.Judge(final, reads...)
 }
 
-func (v Verdict) String() string {
-	return fmt.Sprintf("sent %d, acknowledged %d, failed %d; read %d, of which %d were never acknowledged; %d faults",
-		v.Sent, v.Acked, v.Failed, v.Read, v.Unasked, len(v.Faults))
-}
-
-// Check compares the history with the final read of the whole log, from its
+// Judge compares the history with the final read of the whole log, from its
 // start to its end after all producers had stopped. The other reads were made
 // meanwhile, each from some offset on; they may have seen less.
-func (l *Log) Check(final []Record, during ...[]Record) Verdict {
-	var v Verdict
-	v.Sent, v.Acked, v.Failed = l.Counts()
-	v.Read = len(final)
+func (l *Log) Judge(final []Record, reads ...Read) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := checker{log: l, at: make(map[string]int64, len(final)), verdict: &v}
-	c.contiguous("the final read", final)
+	c := checker{log: l, at: make(map[string]int64, len(final)), verdict: Verdict{Read: len(final), Levels: map[Acks]Level{}}}
+	c.polls("the final read", final)
 	c.place(final)
 	c.order(final)
-	c.acknowledged()
-	for i, read := range during {
-		c.stable(fmt.Sprintf("read %d", i+1), read, final)
+	c.answers(final)
+	for _, r := range reads {
+		c.verdict.Shown += len(r.Records)
+		c.polls(r.Name, r.Records)
+		c.shown(r, final)
 	}
-	return v
+	return c.verdict
 }
 
 type checker struct {
 	log     *Log
-	at      map[string]int64 // where the final read has a value
-	verdict *Verdict
+	at      map[string]int64 // where the final read has a value first
+	verdict Verdict
 }
 
-func (c *checker) fault(kind, format string, args ...any) {
+func (c *checker) fault(kind Kind, format string, args ...any) {
 	c.verdict.Faults = append(c.verdict.Faults, Fault{kind, fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) contiguous(what string, read []Record) {
+// polls checks that a consumer's offsets follow each other.
+func (c *checker) polls(who string, read []Record) {
 	for i := 1; i < len(read); i++ {
-		if read[i].Offset != read[i-1].Offset+1 {
-			c.fault("torn", "%s has offset %d after %d", what, read[i].Offset, read[i-1].Offset)
+		before, now := read[i-1].Offset, read[i].Offset
+		switch {
+		case now <= before:
+			c.fault(NonmonotonicPoll, "%s has offset %d after %d", who, now, before)
+		case now > before+1:
+			c.fault(SkippedPoll, "%s has offset %d after %d", who, now, before)
 		}
 	}
 }
@@ -92,75 +72,114 @@ func (c *checker) place(final []Record) {
 	for _, r := range final {
 		name, seq, ok := c.log.parse(r.Value)
 		if !ok {
-			c.fault("foreign", "nobody sent %q at offset %d", r.Value, r.Offset)
+			c.fault(Phantom, "nobody sent %q at offset %d", r.Value, r.Offset)
 			continue
 		}
-		if !c.log.producers[name].outcomes[seq].acked {
-			c.verdict.Unasked++
-		}
+		p := c.log.producers[name]
 		if first, twice := c.at[r.Value]; twice {
-			c.fault("doubled", "%s is at offsets %d and %d", r.Value, first, r.Offset)
+			if p.promise.Plain {
+				c.verdict.Repeated++
+			} else {
+				c.fault(Duplicate, "%s is at offsets %d and %d", r.Value, first, r.Offset)
+			}
 			continue
 		}
 		c.at[r.Value] = r.Offset
+		switch p.outcomes[seq].answer {
+		case acked:
+		case rejected:
+			c.fault(AbortedRead, "%s is at offset %d, and its producer was told that it was not appended", r.Value, r.Offset)
+		default:
+			c.verdict.Unasked++
+		}
 	}
 }
 
-// order checks that each producer's records stand in the order of their numbers.
+// order checks that each idempotent producer's records stand in the order of their numbers.
 func (c *checker) order(final []Record) {
 	last := map[string]int{}
 	for _, r := range final {
 		name, seq, ok := c.log.parse(r.Value)
-		if !ok || c.at[r.Value] != r.Offset {
-			continue // reported already
+		if !ok || c.at[r.Value] != r.Offset || c.log.producers[name].promise.Plain {
+			continue // reported already, or no fault
 		}
 		if before, seen := last[name]; seen && seq < before {
-			c.fault("reordered", "%s/%d stands before %s at offset %d", name, before, r.Value, r.Offset)
+			c.fault(NonmonotonicSend, "%s stands before %s at offset %d", valueOf(name, before), r.Value, r.Offset)
 			continue
 		}
 		last[name] = seq
 	}
 }
 
-// acknowledged checks that every acknowledged record is where its producer was told.
-func (c *checker) acknowledged() {
-	names := make([]string, 0, len(c.log.producers))
-	for name := range c.log.producers {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		for seq, o := range c.log.producers[name].outcomes {
-			if !o.acked {
-				continue
-			}
-			value := fmt.Sprintf("%s/%d", name, seq)
-			switch offset, there := c.at[value]; {
-			case !there:
-				c.fault("lost", "%s was acknowledged at offset %d and is not there", value, o.offset)
-			case offset != o.offset:
-				c.fault("lost", "%s was acknowledged at offset %d and is at %d", value, o.offset, offset)
+// answers counts them, and checks that every record acknowledged with acks=all is where its producer was told.
+func (c *checker) answers(final []Record) {
+	for _, name := range slices.Sorted(maps.Keys(c.log.producers)) {
+		p := c.log.producers[name]
+		n := c.verdict.Levels[p.promise.Acks]
+		for seq, o := range p.outcomes {
+			n.Sent++
+			switch o.answer {
+			case acked:
+				n.Acked++
+				n.Lost += c.acknowledged(valueOf(name, seq), o.offset, p.promise, final)
+			case failed:
+				n.Failed++
+			case rejected:
+				n.Rejected++
 			}
 		}
+		c.verdict.Levels[p.promise.Acks] = n
 	}
 }
 
-// stable checks that what a consumer was shown is in the final read, in the same place.
-func (c *checker) stable(what string, read, final []Record) {
-	c.contiguous(what, read)
-	if len(final) == 0 && len(read) > 0 {
-		c.fault("unstable", "%s saw %d records, and the log is empty", what, len(read))
+// acknowledged returns 1 if the record is lost.
+func (c *checker) acknowledged(value string, offset int64, p Promise, final []Record) int {
+	first, there := c.at[value]
+	if p.Acks != AcksAll {
+		if there {
+			return 0
+		}
+		return 1
+	}
+	if !there {
+		c.fault(LostWrite, "%s was acknowledged at offset %d and is not there", value, offset)
+		return 1
+	}
+	if got, known := recordAt(final, offset); first != offset && (!known || got != value) {
+		c.fault(InconsistentOffset, "%s was acknowledged at offset %d and is at %d", value, offset, first)
+	}
+	return 0
+}
+
+// recordAt is the value that a read without gaps has at an offset.
+func recordAt(read []Record, offset int64) (value string, ok bool) {
+	if len(read) == 0 || offset < read[0].Offset || offset-read[0].Offset >= int64(len(read)) {
+		return "", false
+	}
+	return read[offset-read[0].Offset].Value, true
+}
+
+// shown checks that what a consumer was shown is in the final read, in the same place, and whether it saw the end.
+func (c *checker) shown(read Read, final []Record) {
+	if len(final) == 0 {
+		if len(read.Records) > 0 {
+			c.fault(VanishedRead, "%s saw %d records, and the log is empty", read.Name, len(read.Records))
+		}
 		return
 	}
-	for _, r := range read {
-		i := r.Offset - final[0].Offset
-		if i < 0 {
+	highest := final[0].Offset - 1
+	for _, r := range read.Records {
+		highest = max(highest, r.Offset)
+		if r.Offset < final[0].Offset {
 			continue // below the log's start by now
 		}
-		if i >= int64(len(final)) {
-			c.fault("unstable", "%s saw %q at offset %d, beyond the end", what, r.Value, r.Offset)
-		} else if final[i] != r {
-			c.fault("unstable", "%s saw %q at offset %d, where %q is now", what, r.Value, r.Offset, final[i].Value)
+		if now, there := recordAt(final, r.Offset); !there {
+			c.fault(VanishedRead, "%s saw %q at offset %d, beyond the end", read.Name, r.Value, r.Offset)
+		} else if now != r.Value {
+			c.fault(InconsistentOffset, "%s saw %q at offset %d, where %q is now", read.Name, r.Value, r.Offset, now)
 		}
+	}
+	if end := final[len(final)-1].Offset; read.ToEnd && highest < end {
+		c.fault(Unseen, "%s saw records up to offset %d only, and the log has them up to %d", read.Name, highest, end)
 	}
 }

@@ -2,19 +2,27 @@
 // it. It knows nothing of clusters, clients or time.
 //
 // A test tells a [Log] of every record that a producer is about to send and of
-// every answer that it gets, reads the topic afterwards, and asks
-// [Log.Check]. These properties are checked:
+// every answer that it gets, reads the topic afterwards, and asks [Log.Check] or,
+// with more to say about the reads, [Log.Judge]. Every [Fault] is of one class;
+// most are Jepsen's, of its workload for Kafka:
 //
-//   - lost: a record that was acknowledged is not there at the end, or not at the offset that was acknowledged;
-//   - doubled: a record is there twice, which an idempotent producer rules out;
-//   - reordered: two records of one producer are in another order than they were sent in;
-//   - foreign: a record is there that nobody sent, or with other bytes than were sent;
-//   - unstable: a read during the test saw a record that the final read does not have at that offset, so somebody was
-//     shown what was not committed;
-//   - torn: offsets of one read do not follow each other without gaps (no compaction and no transactions here).
+//   - lost-write: a record that was acknowledged with acks=all is not there at the end;
+//   - duplicate: a record is there twice, which an idempotent producer rules out;
+//   - nonmonotonic-send: two records of one idempotent producer are in another order than they were sent in;
+//   - inconsistent-offset: an offset had two values: that of an acknowledgement or of a read, and another one in the final read;
+//   - vanished-read: a read during the test saw a record beyond the end of the final read, so somebody was shown what was not committed;
+//   - phantom: a record is there that nobody sent, or with other bytes than were sent;
+//   - aborted-read: a record is there whose producer was told that it was never appended;
+//   - nonmonotonic-poll: one consumer's offsets went back, or an offset came twice;
+//   - skipped-poll: one consumer's offsets left some out (no compaction and no transactions here);
+//   - unseen: a consumer that read to the end never saw the last records that were acknowledged.
 //
 // A record that failed, or whose answer never came, may be there or not: its
 // producer could not know. It may still not be there twice.
+//
+// What a producer may expect depends on its [Promise]. Acknowledgements of acks=1
+// and 0 are promises of less: such records may be lost, and are counted apart.
+// What a consumer was shown must stay, whoever wrote it.
 //
 // The check costs memory and time in proportion to the number of records, so
 // that it can follow a run of millions.

@@ -1,0 +1,114 @@
+package network
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+)
+
+// Network is a bridge with hosts on it. Its methods may be called from several goroutines at once.
+type Network struct {
+	mu   sync.Mutex
+	next int // last byte of the next host's address
+}
+
+// The one subnet; of those set aside for tests of networks.
+const (
+	subnet = "198.18.0."
+	bridge = "hosts"
+	// Home is the address of the namespace in which the caller is.
+	Home = subnet + "1"
+)
+
+// New makes the network, in the namespaces that [Enter] made. The caller is on it with the address [Home], and with
+// the further ones given, each of the form 198.18.0.x with x below 10.
+func New(more ...string) (*Network, error) {
+	if !Inside() {
+		return nil, fmt.Errorf("make a network: only in own namespaces, see Enter")
+	}
+	commands := [][]string{
+		{"ip", "link", "add", bridge, "type", "bridge"},
+		{"ip", "addr", "add", Home + "/24", "dev", bridge},
+		{"ip", "link", "set", bridge, "up"},
+	}
+	for _, a := range more {
+		commands = append(commands, []string{"ip", "addr", "add", a + "/24", "dev", bridge})
+	}
+	for _, c := range commands {
+		if err := run("", c...); err != nil {
+			return nil, err
+		}
+	}
+	return &Network{next: 10}, nil
+}
+
+// Join makes a host with an address of its own, which is not used again before 200 others were.
+func (n *Network) Join() (*Link, error) {
+	n.mu.Lock()
+	number := n.next
+	if n.next++; n.next > 210 {
+		n.next = 10
+	}
+	n.mu.Unlock()
+	l := &Link{Address: fmt.Sprintf("%s%d", subnet, number), namespace: fmt.Sprintf("h%d", number), cuts: map[int]Cut{}}
+	outer := "to-" + l.namespace
+	for _, c := range [][]string{
+		{"ip", "netns", "add", l.namespace},
+		{"ip", "link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", l.namespace},
+		{"ip", "link", "set", outer, "master", bridge, "up"},
+		{"ip", "-n", l.namespace, "addr", "add", l.Address + "/24", "dev", "eth0"},
+		{"ip", "-n", l.namespace, "link", "set", "lo", "up"},
+		{"ip", "-n", l.namespace, "link", "set", "eth0", "up"},
+	} {
+		if err := run("", c...); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Link is a host's connection to the network.
+type Link struct {
+	// Address of the host.
+	Address   string
+	namespace string
+
+	mu   sync.Mutex
+	cuts map[int]Cut
+	last int
+}
+
+// Command makes a command whose process runs on the host.
+func (l *Link) Command(name string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", l.namespace, name}, args...)...)
+}
+
+// Remove takes the host away; its processes must have ended.
+func (l *Link) Remove() error { return run("", "ip", "netns", "del", l.namespace) }
+
+// Down takes the host off the network until up is called.
+func (l *Link) Down() (up func() error, err error) {
+	set := func(to string) error { return run("", "ip", "-n", l.namespace, "link", "set", "eth0", to) }
+	return func() error { return set("up") }, set("down")
+}
+
+// Slow lets only so many kilobit per second leave the host until normal is called: what is sent waits in a queue of
+// up to two seconds, and what does not fit into it is lost.
+func (l *Link) Slow(kilobits int) (normal func() error, err error) {
+	device := []string{"-n", l.namespace, "qdisc"}
+	add := append(append([]string{"tc"}, device...), "replace", "dev", "eth0", "root", "tbf", "rate", fmt.Sprintf("%dkbit", kilobits), "burst", "4kb", "latency", "2s")
+	return func() error {
+		return run("", append(append([]string{"tc"}, device...), "del", "dev", "eth0", "root")...)
+	}, run("", add...)
+}
+
+// run runs a program with text as its input.
+func run(text string, command ...string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
