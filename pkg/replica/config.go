@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // RecordStore keeps the partition record. Package lease keeps it in a Lease,
@@ -58,25 +59,9 @@ type Config struct {
 }
 
 // Settings come from the ReplicatedPartition's spec.
-type Settings struct {
-	SegmentBytes    int64
-	RetentionBytes  int64         // -1: no limit
-	Retention       time.Duration // negative: no limit
-	MaxMessageBytes int
-	FlushEveryBatch bool
-	LagTimeMax      time.Duration
-	FetchMaxWait    time.Duration
-	FetchMaxBytes   int
-	LeaseDuration   time.Duration
-}
+type Settings = node.Settings
 
 // DefaultSettings are the API's defaults.
-func DefaultSettings() Settings {
-	return Settings{SegmentBytes: 1 << 30, RetentionBytes: -1, Retention: -1, MaxMessageBytes: 1<<20 + 12,
-		LagTimeMax: 10 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 1 << 20, LeaseDuration: 10 * time.Second}
-}
-
-// producerExpiry is Kafka's producer.id.expiration.ms.
-const producerExpiry = 24 * time.Hour
+func DefaultSettings() Settings { return node.DefaultSettings() }
 
 func newID() string { return randomHex(16) }

@@ -57,8 +57,8 @@ func (f *front) status() Status {
 	s.Phase, s.Message = p.name, p.message
 	if r := f.replica.Load(); r != nil {
 		v := r.view()
-		s.Role, s.Leader, s.LeaderEpoch, s.PartitionEpoch = v.role.String(), v.Leader, v.LeaderEpoch, v.partitionEpoch
-		s.HighWatermark, s.LogEndOffset, s.LogStartOffset, s.LiveISR = v.highWatermark, v.logEnd, v.logStart, v.LiveISR
+		s.Role, s.Leader, s.LeaderEpoch, s.PartitionEpoch = v.Role.String(), v.Leader, v.LeaderEpoch, v.PartitionEpoch
+		s.HighWatermark, s.LogEndOffset, s.LogStartOffset, s.LiveISR = v.HighWatermark, v.LogEndOffset, v.LogStartOffset, v.LiveISR
 		s.DirectoryID, s.Session = r.identity.DirectoryID.String(), r.identity.Session
 	}
 	return s
@@ -67,7 +67,7 @@ func (f *front) status() Status {
 // ready: it can serve clients truthfully, since it leads or knows who does.
 func (f *front) ready() bool {
 	r := f.replica.Load()
-	return r != nil && r.view().role != core.Idle && f.phase.Load().name == "Serving"
+	return r != nil && r.view().Role != core.Idle && f.phase.Load().name == "Serving"
 }
 
 func (f *front) handler(reg *prometheus.Registry) http.Handler {

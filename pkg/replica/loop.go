@@ -6,33 +6,31 @@ import (
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 const (
-	// tickEvery is how often time passes for the core.
+	// tickEvery is how often time passes for the node.
 	tickEvery = 50 * time.Millisecond
-	// checkpointEvery and syncEvery are Kafka's
-	// replica.high.watermark.checkpoint.interval.ms and
-	// log.flush.offset.checkpoint.interval.ms.
-	checkpointEvery = 5 * time.Second
-	syncEvery       = time.Minute
 	// maxGather bounds how many produce requests share one write.
 	maxGather = 512
 )
 
 // mailbox is how everybody else talks to the loop.
 type mailbox struct {
-	calls    chan func(*node)
-	produces chan produceMessage
+	calls    chan func(*node.Node)
+	produces chan node.Produce
+	released chan struct{} // closed when an orderly stop need not wait any longer
 	ended    chan struct{} // closed when the loop has ended
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{calls: make(chan func(*node), 256), produces: make(chan produceMessage, maxGather), ended: make(chan struct{})}
+	return &mailbox{calls: make(chan func(*node.Node), 256), produces: make(chan node.Produce, maxGather),
+		released: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // post hands a call to the loop, and reports false if the loop has ended.
-func (m *mailbox) post(call func(*node)) bool {
+func (m *mailbox) post(call func(*node.Node)) bool {
 	select {
 	case m.calls <- call:
 		return true
@@ -42,9 +40,9 @@ func (m *mailbox) post(call func(*node)) bool {
 }
 
 // ask runs a call in the loop and waits for it.
-func (m *mailbox) ask(ctx context.Context, call func(*node)) bool {
+func (m *mailbox) ask(ctx context.Context, call func(*node.Node)) bool {
 	done := make(chan struct{})
-	wrapped := func(n *node) {
+	wrapped := func(n *node.Node) {
 		call(n)
 		close(done)
 	}
@@ -65,115 +63,57 @@ func (m *mailbox) ask(ctx context.Context, call func(*node)) bool {
 	}
 }
 
-// run is the partition's loop. It ends with ctx, or with the failure of the volume.
-func (n *node) run(ctx context.Context, m *mailbox) error {
-	defer n.end(m)
+// run is the partition's loop, the owner of the node. It ends with ctx, or with the
+// failure of the node.
+func (m *mailbox) run(ctx context.Context, n *node.Node) error {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
-	gathered := make([]produceMessage, 0, maxGather)
-	n.settle()
-	for n.failed == nil {
+	gathered := make([]node.Produce, 0, maxGather)
+	n.Start()
+	for released := false; n.Err() == nil; {
 		select {
 		case <-ctx.Done():
-			return nil
+			return m.end(n)
 		case call := <-m.calls:
 			call(n)
 		case p := <-m.produces:
 			gathered = gather(append(gathered[:0], p), m.produces)
-			n.produce(gathered)
+			n.Produce(gathered)
 			clear(gathered)
 		case <-ticker.C:
-			n.tick()
+			n.Tick()
 		}
-		if n.failed == nil {
-			n.settle()
+		if !released && n.Released() {
+			released = true
+			close(m.released)
 		}
 	}
-	return n.failed
+	return m.end(n)
 }
 
 // end answers who still waits: this process serves nobody any more.
-func (n *node) end(m *mailbox) {
+func (m *mailbox) end(n *node.Node) error {
 	close(m.ended)
-	for token, done := range n.produces {
-		delete(n.produces, token)
-		done(core.ErrNotLeader)
-	}
+	err := n.End()
 	for {
 		select {
 		case p := <-m.produces:
-			n.refuse(p, core.ErrNotLeader)
+			p.Done(node.Produced{BaseOffset: epoch.NoOffset, LogStartOffset: n.Log().StartOffset(), Err: core.ErrNotLeader})
 		default:
-			return
+			return err
 		}
 	}
 }
 
 // gather takes what else waits, so that it shares one write.
-func gather(messages []produceMessage, more <-chan produceMessage) []produceMessage {
-	for len(messages) < maxGather {
+func gather(requests []node.Produce, more <-chan node.Produce) []node.Produce {
+	for len(requests) < maxGather {
 		select {
 		case p := <-more:
-			messages = append(messages, p)
+			requests = append(requests, p)
 		default:
-			return messages
+			return requests
 		}
 	}
-	return messages
-}
-
-// tick lets time pass, and does what is done from time to time.
-func (n *node) tick() {
-	now := n.now()
-	n.core.Tick(now)
-	if now-n.checkpointed >= checkpointEvery {
-		n.checkpointed = now
-		n.checkpoint()
-	}
-	if now-n.synced >= syncEvery {
-		n.synced = now
-		n.retain()
-		if n.log.FlushedOffset() < n.log.EndOffset() {
-			n.flush()
-		}
-	}
-}
-
-// checkpoint writes the high watermark and its like, if they have moved.
-func (n *node) checkpoint() {
-	state := [3]epoch.Offset{n.core.HighWatermark(), n.log.FlushedOffset(), n.log.StartOffset()}
-	if state == n.lastCheckpoint {
-		return
-	}
-	if err := n.log.Checkpoint(state[0]); err != nil {
-		n.failUnlessFull(err)
-		return
-	}
-	n.lastCheckpoint = state
-}
-
-// retain drops what retention allows. Only the leader decides; followers take over
-// its log start.
-func (n *node) retain() {
-	if !n.core.MayServe(n.now()) {
-		return
-	}
-	start := n.log.StartOffset()
-	err := n.changeLog(func() error {
-		_, err := n.log.ApplyRetention(time.Now(), n.core.HighWatermark())
-		return err
-	})
-	if err != nil {
-		n.failUnlessFull(err)
-		return
-	}
-	if now := n.log.StartOffset(); now > start {
-		n.cfg.Log.Info("log start moved by retention", "from", start, "to", now)
-	}
-}
-
-func (n *node) failUnlessFull(err error) {
-	if !n.noteSpace(err) {
-		n.fail(err)
-	}
+	return requests
 }

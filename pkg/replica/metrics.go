@@ -31,12 +31,12 @@ func (r *Replica) registerState(reg prometheus.Registerer) {
 	gauge := func(name, help string, value func(*view) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(r.view()) }))
 	}
-	gauge("tidemark_replica_high_watermark_offset", "First offset not known to be committed.", func(v *view) float64 { return float64(v.highWatermark) })
-	gauge("tidemark_replica_log_end_offset", "Offset of the next record (LEO).", func(v *view) float64 { return float64(v.logEnd) })
-	gauge("tidemark_replica_log_start_offset", "Offset of the first record kept.", func(v *view) float64 { return float64(v.logStart) })
+	gauge("tidemark_replica_high_watermark_offset", "First offset not known to be committed.", func(v *view) float64 { return float64(v.HighWatermark) })
+	gauge("tidemark_replica_log_end_offset", "Offset of the next record (LEO).", func(v *view) float64 { return float64(v.LogEndOffset) })
+	gauge("tidemark_replica_log_start_offset", "Offset of the first record kept.", func(v *view) float64 { return float64(v.LogStartOffset) })
 	gauge("tidemark_replica_leader_epoch", "Leader epoch that this replica works under.", func(v *view) float64 { return float64(v.LeaderEpoch) })
-	gauge("tidemark_replica_partition_epoch", "Partition epoch of the newest record acted upon.", func(v *view) float64 { return float64(v.partitionEpoch) })
-	gauge("tidemark_replica_leads", "1 while this replica leads.", func(v *view) float64 { return oneIf(v.role == core.Leader) })
+	gauge("tidemark_replica_partition_epoch", "Partition epoch of the newest record acted upon.", func(v *view) float64 { return float64(v.PartitionEpoch) })
+	gauge("tidemark_replica_leads", "1 while this replica leads.", func(v *view) float64 { return oneIf(v.Role == core.Leader) })
 	gauge("tidemark_replica_live_isr_members", "Members of the ISR that are live.", func(v *view) float64 { return float64(len(v.LiveISR)) })
 }
 

@@ -12,27 +12,27 @@ import (
 // ListOffsets implements kafka.Partition (protocol.md 1.16).
 func (r *Replica) ListOffsets(_ context.Context, q kafka.ListOffsetsRequest) (kafka.ListOffsetsResult, error) {
 	v := r.view()
-	if err := v.leads(q.CurrentLeaderEpoch); err != nil {
+	if err := v.Leads(q.CurrentLeaderEpoch); err != nil {
 		return kafka.ListOffsetsResult{}, err
 	}
 	at := func(o epoch.Offset) kafka.ListOffsetsResult {
-		return kafka.ListOffsetsResult{Offset: o, Timestamp: -1, LeaderEpoch: v.cache.EpochAt(o)}
+		return kafka.ListOffsetsResult{Offset: o, Timestamp: -1, LeaderEpoch: v.EpochCache.EpochAt(o)}
 	}
 	switch q.Timestamp {
 	case kafka.TimestampEarliest, kafka.TimestampEarliestLocal:
-		return at(v.logStart), nil
+		return at(v.LogStartOffset), nil
 	case kafka.TimestampLatest:
 		if q.Replica {
-			return at(v.logEnd), nil
+			return at(v.LogEndOffset), nil
 		}
-		if v.behind() {
+		if v.Behind() {
 			return kafka.ListOffsetsResult{}, core.ErrOffsetNotAvailable
 		}
-		return at(v.highWatermark), nil
+		return at(v.HighWatermark), nil
 	case kafka.TimestampMax:
-		return r.found(v)(r.log.MaxTimestamp(v.highWatermark))
+		return r.found(v)(r.node.Log().MaxTimestamp(v.HighWatermark))
 	}
-	return r.found(v)(r.log.OffsetForTimestamp(q.Timestamp, v.highWatermark))
+	return r.found(v)(r.node.Log().OffsetForTimestamp(q.Timestamp, v.HighWatermark))
 }
 
 // found makes an answer of a search. Finding nothing below a high watermark that has
@@ -42,12 +42,12 @@ func (r *Replica) found(v *view) func(epoch.Offset, int64, bool, error) (kafka.L
 		switch {
 		case err != nil:
 			return kafka.ListOffsetsResult{}, err
-		case !ok && v.behind():
+		case !ok && v.Behind():
 			return kafka.ListOffsetsResult{}, core.ErrOffsetNotAvailable
 		case !ok:
 			return kafka.ListOffsetsResult{Offset: epoch.NoOffset, Timestamp: -1, LeaderEpoch: epoch.NoEpoch}, nil
 		}
-		return kafka.ListOffsetsResult{Offset: o, Timestamp: timestamp, LeaderEpoch: v.cache.EpochAt(o)}, nil
+		return kafka.ListOffsetsResult{Offset: o, Timestamp: timestamp, LeaderEpoch: v.EpochCache.EpochAt(o)}, nil
 	}
 }
 
@@ -55,10 +55,10 @@ func (r *Replica) found(v *view) func(epoch.Offset, int64, bool, error) (kafka.L
 // a new leader's own epoch is in the cache before it answers.
 func (r *Replica) EpochEndOffset(_ context.Context, current, e epoch.LeaderEpoch) (epoch.LeaderEpoch, epoch.Offset, error) {
 	v := r.view()
-	if err := v.leads(current); err != nil {
+	if err := v.Leads(current); err != nil {
 		return epoch.NoEpoch, epoch.NoOffset, err
 	}
-	found, end := v.cache.EndOffset(e, v.logEnd)
+	found, end := v.EpochCache.EndOffset(e, v.LogEndOffset)
 	return found, end, nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
-	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
-// recordClient does the loop's reads and writes of the record in the background, and
-// hands the results back to the loop. The core asks for one at a time.
+// recordClient does the node's reads and writes of the record, and its syncs of the
+// log, in the background, and hands the results back to the loop.
 type recordClient struct {
 	store   RecordStore
 	mailbox *mailbox
@@ -21,50 +21,54 @@ type recordClient struct {
 	running sync.WaitGroup
 }
 
+var _ node.RecordPort = (*recordClient)(nil)
+
 // background runs work outside of the loop, and what it returns in the loop.
-func (c *recordClient) background(work func() func(*node)) {
+func (c *recordClient) background(work func() func(*node.Node)) {
 	c.running.Go(func() { c.mailbox.post(work()) })
 }
 
-func (c *recordClient) write(base epoch.Snapshot, next epoch.Record) {
-	c.background(func() func(*node) {
+// Write implements node.RecordPort.
+func (c *recordClient) Write(base epoch.Snapshot, next epoch.Record) {
+	c.background(func() func(*node.Node) {
 		ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
 		defer cancel()
 		s, err := c.store.Update(ctx, base, next)
 		c.metrics.recordWrites.WithLabelValues(writeResult(err)).Inc()
-		return func(n *node) {
-			if err != nil {
-				n.noteRecordError(err)
-				n.core.WriteFailed(n.now(), err)
-				return
-			}
-			n.noteRecordError(nil)
-			n.core.Written(n.now(), s)
+		if err != nil {
+			return func(n *node.Node) { n.WriteFailed(err) }
 		}
+		return func(n *node.Node) { n.Written(s) }
 	})
 }
 
-func (c *recordClient) read() {
-	c.background(func() func(*node) {
+// Read implements node.RecordPort.
+func (c *recordClient) Read() {
+	c.background(func() func(*node.Node) {
 		ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
 		defer cancel()
 		s, err := c.store.Get(ctx)
-		return func(n *node) {
-			if err != nil {
-				n.noteRecordError(err)
-				n.core.ReadFailed(n.now(), err)
-				return
-			}
-			n.noteRecordError(nil)
-			n.core.ReadDone(n.now(), s)
+		if err != nil {
+			return func(n *node.Node) { n.ReadFailed(err) }
 		}
+		return func(n *node.Node) { n.ReadDone(s) }
+	})
+}
+
+// flush runs a sync of the log.
+func (c *recordClient) flush(work func() error) {
+	begun := time.Now()
+	c.background(func() func(*node.Node) {
+		err := work()
+		c.metrics.flushSeconds.Observe(time.Since(begun).Seconds())
+		return func(n *node.Node) { n.FlushDone(err) }
 	})
 }
 
 // watch delivers what the store shows until ctx ends.
 func (c *recordClient) watch(ctx context.Context) {
 	_ = c.store.Watch(ctx, func(s epoch.Snapshot) {
-		c.mailbox.post(func(n *node) { n.core.Observe(n.now(), s, core.FromWatch) })
+		c.mailbox.post(func(n *node.Node) { n.Observe(s) })
 	}, func(error) {})
 }
 
@@ -78,21 +82,5 @@ func writeResult(err error) string {
 		return "rejected"
 	default:
 		return "undecided"
-	}
-}
-
-// noteRecordError logs when the record becomes unreachable and reachable again; a
-// conflict is everyday business.
-func (n *node) noteRecordError(err error) {
-	failing := err != nil && !errors.Is(err, epoch.ErrConflict)
-	if failing && n.recordError == nil {
-		n.cfg.Log.Error(err, "the partition record cannot be read or written; what works goes on working")
-	}
-	if !failing && n.recordError != nil {
-		n.cfg.Log.Info("the partition record can be read and written again")
-	}
-	n.recordError = nil
-	if failing {
-		n.recordError = err
 	}
 }

@@ -56,38 +56,25 @@ func (s *starting) tryRegister(ctx context.Context) (epoch.Snapshot, error) {
 			return base, fmt.Errorf("check own pod: %w", err)
 		}
 	}
-	if err := s.prove(base.Record); err != nil {
-		return base, err
-	}
-	next, err := epoch.Register(base.Record, epoch.Registration{
-		ID: s.cfg.ID, DirectoryID: s.volume.DirectoryID(), VolumeID: s.volume.VolumeID(), StartID: s.startID, Address: s.cfg.Address,
-		PodUID: s.cfg.PodUID, RestartCount: s.cfg.RestartCount, LastEpoch: s.log.EpochCache().Latest(), LogEndOffset: s.log.EndOffset(),
-		Change: newChangeID(), Now: time.Now()})
+	next, err := s.process.Begin(base)
 	if errors.Is(err, epoch.ErrNoChange) {
 		return base, nil // an earlier attempt was written after all
 	}
 	if err != nil {
 		return base, err
 	}
-	next.Heartbeat.Duration = s.cfg.Settings.LeaseDuration
 	return s.cfg.Records.Update(ctx, base, next)
 }
 
 // compare refuses to register with a record that is older than one this volume has
 // acted upon (rule 7), and marks it.
 func (s *starting) compare(ctx context.Context, read epoch.Snapshot) error {
-	known := s.known
-	rec := read.Record
-	if known == nil || rec.Sees(known.LastChange()) {
-		return nil
+	mark, backwards := s.process.Compare(read)
+	if mark == nil {
+		return backwards
 	}
-	marked, err := epoch.MarkRecovery(rec, epoch.Recovery{LeaderEpoch: known.LeaderEpoch, PartitionEpoch: known.PartitionEpoch, ReportedBy: s.cfg.ID})
-	if err == nil {
-		_, err = s.cfg.Records.Update(ctx, read, marked)
-	}
-	if err != nil && !errors.Is(err, epoch.ErrNoChange) {
+	if _, err := s.cfg.Records.Update(ctx, read, *mark); err != nil && !errors.Is(err, epoch.ErrNoChange) {
 		return fmt.Errorf("mark the record for recovery: %w", err)
 	}
-	return fmt.Errorf("the partition record went backwards: this volume has acted on partition epoch %d and leader epoch %d, the record is at %d and %d; it is marked for recovery",
-		known.PartitionEpoch, known.LeaderEpoch, rec.PartitionEpoch, rec.LeaderEpoch)
+	return backwards
 }

@@ -8,25 +8,29 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
-	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // Replica serves one replica to connections: it is what package kafka calls a
 // Partition. Its methods are safe for any number of goroutines; they talk to the loop
 // by messages, and read what it publishes and the log.
 type Replica struct {
-	node       *node
-	log        *log.Log
+	node       *node.Node
 	mailbox    *mailbox
+	published  atomic.Pointer[view]
 	maxMessage atomic.Int64
 	producers  atomic.Int64 // producer ids given out in this process
 	identity   core.Identity
+	topic      string
+	topicID    epoch.UUID
 }
 
-func (r *Replica) view() *view { return r.node.published.Load() }
+var _ kafka.Partition = (*Replica)(nil)
+
+func (r *Replica) view() *view { return r.published.Load() }
 
 // View implements kafka.Partition.
-func (r *Replica) View() kafka.View { return r.view().View }
+func (r *Replica) View() kafka.View { return r.view().client }
 
 // MaxMessageBytes implements kafka.Partition.
 func (r *Replica) MaxMessageBytes() int { return int(r.maxMessage.Load()) }
@@ -34,24 +38,32 @@ func (r *Replica) MaxMessageBytes() int { return int(r.maxMessage.Load()) }
 // Produce implements kafka.Partition. It waits only while the loop has more requests
 // before it than it takes at once.
 func (r *Replica) Produce(q kafka.ProduceRequest, done func(kafka.ProduceResult)) {
+	p := node.Produce{Batch: q.Batch, Acks: q.Acks, Timeout: q.Timeout, Done: func(a node.Produced) {
+		done(kafka.ProduceResult{BaseOffset: a.BaseOffset, LogStartOffset: a.LogStartOffset, LogAppendTime: -1, Err: a.Err})
+	}}
 	select {
-	case r.mailbox.produces <- produceMessage{q, done}:
+	case r.mailbox.produces <- p:
 	case <-r.mailbox.ended:
 		done(kafka.ProduceResult{BaseOffset: epoch.NoOffset, LogAppendTime: -1, Err: core.ErrNotLeader})
 	}
 }
 
+// fetchOutcome is the node's answer to a follower's fetch.
+type fetchOutcome struct {
+	answer core.FetchAnswer
+	err    error
+}
+
 // ReplicaFetch implements kafka.Partition.
 func (r *Replica) ReplicaFetch(ctx context.Context, q kafka.ReplicaFetchRequest) kafka.ReplicaFetchResult {
 	answer := make(chan fetchOutcome, 1)
-	f := &parkedFetch{answer: answer, cancel: ctx.Done(), request: core.ReplicaFetch{
-		Replica: q.ReplicaID, Session: q.Session, StartID: q.StartID, DirectoryID: q.DirectoryID, LeaderEpoch: q.CurrentLeaderEpoch,
-		Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID}}
-	posted := r.mailbox.post(func(n *node) {
-		f.until = n.now() + q.MaxWait
-		n.replicaFetch(f)
-	})
-	if !posted {
+	f := &node.Fetch{MaxWait: q.MaxWait,
+		Answer:    func(a core.FetchAnswer, err error) { answer <- fetchOutcome{a, err} },
+		Abandoned: func() bool { return ctx.Err() != nil },
+		Request: core.ReplicaFetch{
+			Replica: q.ReplicaID, Session: q.Session, StartID: q.StartID, DirectoryID: q.DirectoryID, LeaderEpoch: q.CurrentLeaderEpoch,
+			Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID}}
+	if !r.mailbox.post(func(n *node.Node) { n.ReplicaFetch(f) }) {
 		return replicaRefusal(core.ErrNotLeader)
 	}
 	select {
@@ -68,49 +80,29 @@ func replicaRefusal(err error) kafka.ReplicaFetchResult {
 	return kafka.ReplicaFetchResult{FetchResult: kafka.FetchResult{Err: err}}
 }
 
-// readForReplica reads what the loop allowed, and gives it out only if this replica
-// still leads the same epoch: bytes of a later history must not pass for this one's
-// (KAFKA-18723).
+// readForReplica reads what the loop allowed.
 func (r *Replica) readForReplica(q kafka.ReplicaFetchRequest, o fetchOutcome) kafka.ReplicaFetchResult {
 	if o.err != nil {
 		return replicaRefusal(o.err)
 	}
-	a := o.answer
-	res := kafka.ReplicaFetchResult{LeaderEpoch: a.LeaderEpoch, FetchResult: kafka.FetchResult{HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset}}
-	if a.Diverging != nil {
-		res.Diverging = &kafka.DivergingEpoch{Epoch: a.Diverging.Epoch, EndOffset: a.Diverging.Start}
-		return res
+	a, err := r.node.ReadForReplica(q.Offset, q.MaxBytes, o.answer)
+	if err != nil {
+		return replicaRefusal(err)
 	}
-	if q.Offset < a.LogEndOffset {
-		records, err := r.log.Read(q.Offset, a.LogEndOffset, q.MaxBytes, true)
-		if err != nil {
-			return replicaRefusal(err)
-		}
-		res.Records = records
+	return kafka.ReplicaFetchResult{LeaderEpoch: o.answer.LeaderEpoch, FetchResult: kafka.FetchResult{
+		Records: a.Records, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}}
+}
+
+func diverging(e *epoch.Entry) *kafka.DivergingEpoch {
+	if e == nil {
+		return nil
 	}
-	if v := r.view(); v.role != core.Leader || v.LeaderEpoch != a.LeaderEpoch {
-		return replicaRefusal(core.ErrNotLeader)
-	}
-	return res
+	return &kafka.DivergingEpoch{Epoch: e.Epoch, EndOffset: e.Start}
 }
 
 // ReplicaDisconnected implements kafka.Partition.
 func (r *Replica) ReplicaDisconnected(id epoch.ReplicaID, _ epoch.Session, connection uint64) {
-	r.mailbox.post(func(n *node) { n.core.Disconnected(n.now(), id, connection) })
-}
-
-// leads is what every client's read needs (rule 8), with the epoch checked before
-// the leadership (KAFKA-14078).
-func (v *view) leads(current epoch.LeaderEpoch) error {
-	switch {
-	case current != epoch.NoEpoch && current < v.LeaderEpoch:
-		return core.ErrFencedLeaderEpoch
-	case current != epoch.NoEpoch && current > v.LeaderEpoch:
-		return core.ErrUnknownLeaderEpoch
-	case v.role != core.Leader || !v.mayServe:
-		return core.ErrNotLeader
-	}
-	return nil
+	r.mailbox.post(func(n *node.Node) { n.Disconnected(id, connection) })
 }
 
 // Fetch implements kafka.Partition.
@@ -138,37 +130,10 @@ func (r *Replica) Fetch(ctx context.Context, q kafka.FetchRequest) kafka.FetchRe
 
 // read reads up to the high watermark, for a consumer.
 func (r *Replica) read(v *view, q kafka.FetchRequest) kafka.FetchResult {
-	if err := v.leads(q.CurrentLeaderEpoch); err != nil {
-		return kafka.FetchResult{Err: err}
-	}
-	res := kafka.FetchResult{HighWatermark: v.highWatermark, LogStartOffset: v.logStart}
-	if q.LastFetchedEpoch != epoch.NoEpoch {
-		e, end := v.cache.EndOffset(q.LastFetchedEpoch, v.logEnd)
-		if e == epoch.NoEpoch || q.Offset < v.logStart {
-			return kafka.FetchResult{Err: core.ErrOffsetOutOfRange}
-		}
-		if e < q.LastFetchedEpoch || end < q.Offset {
-			res.Diverging = &kafka.DivergingEpoch{Epoch: e, EndOffset: end}
-			return res
-		}
-	}
-	switch {
-	case q.Offset < v.logStart || q.Offset > v.logEnd && !v.behind():
-		return kafka.FetchResult{Err: core.ErrOffsetOutOfRange}
-	case q.Offset >= v.highWatermark:
-		return res // what is not committed yet is no error (KAFKA-725)
-	}
-	records, err := r.log.Read(q.Offset, v.highWatermark, q.MaxBytes, q.AtLeastOne)
+	a, err := r.node.Read(v.View, node.Read{Offset: q.Offset, MaxBytes: q.MaxBytes, AtLeastOne: q.AtLeastOne,
+		CurrentLeaderEpoch: q.CurrentLeaderEpoch, LastFetchedEpoch: q.LastFetchedEpoch})
 	if err != nil {
 		return kafka.FetchResult{Err: err}
 	}
-	if w := r.view(); w.role != core.Leader || w.LeaderEpoch != v.LeaderEpoch {
-		return kafka.FetchResult{Err: core.ErrNotLeader}
-	}
-	res.Records = records
-	return res
+	return kafka.FetchResult{Records: a.Records, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}
 }
-
-// behind reports that the high watermark has not reached the epoch's start yet
-// (KIP-207).
-func (v *view) behind() bool { return v.highWatermark < v.epochStart }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/fetcher"
 	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // listenKafka opens the port at once, so that a port in use is told at start.
@@ -38,7 +39,7 @@ func (r *running) serveKafka(ctx context.Context) *kafkaServers {
 		s.done.Go(func() {
 			if err := serve(ctx); err != nil {
 				r.cfg.Log.Error(err, "a listener has failed; ending")
-				r.mailbox.post(func(n *node) { n.quit(err) })
+				r.mailbox.post(func(n *node.Node) { n.Quit(err) })
 			}
 		})
 	}
@@ -59,8 +60,8 @@ func (o *fetchOwner) NextFetch(ctx context.Context) (core.FetchRequest, bool) {
 		ok      bool
 	}
 	answer := make(chan next, 1)
-	if !o.mailbox.ask(ctx, func(n *node) {
-		q, ok := n.core.NextFetch()
+	if !o.mailbox.ask(ctx, func(n *node.Node) {
+		q, ok := n.NextFetch()
 		answer <- next{q, ok}
 	}) {
 		return core.FetchRequest{}, false
@@ -70,13 +71,13 @@ func (o *fetchOwner) NextFetch(ctx context.Context) (core.FetchRequest, bool) {
 }
 
 func (o *fetchOwner) Fetched(ctx context.Context, q core.FetchRequest, a core.FetchResponse) {
-	o.mailbox.ask(ctx, func(n *node) { n.core.Fetched(n.now(), q, a) })
+	o.mailbox.ask(ctx, func(n *node.Node) { n.Fetched(q, a) })
 }
 
 func (o *fetchOwner) OutOfRange(ctx context.Context, q core.FetchRequest, start, end epoch.Offset) {
-	o.mailbox.ask(ctx, func(n *node) { n.core.OutOfRange(q, start, end) })
+	o.mailbox.ask(ctx, func(n *node.Node) { n.OutOfRange(q, start, end) })
 }
 
 func (o *fetchOwner) FetchFailed(ctx context.Context, q core.FetchRequest, fenced bool) {
-	o.mailbox.ask(ctx, func(n *node) { n.core.FetchFailed(q, fenced) })
+	o.mailbox.ask(ctx, func(n *node.Node) { n.FetchFailed(q, fenced) })
 }

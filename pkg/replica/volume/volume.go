@@ -160,6 +160,9 @@ func (v *Volume) Close() error {
 	return err
 }
 
+// FS is the file system that the volume is on.
+func (v *Volume) FS() vfs.FS { return v.fs }
+
 // DirectoryID is the id that the directory promise is made under.
 func (v *Volume) DirectoryID() epoch.UUID { return v.id.directoryID }
 

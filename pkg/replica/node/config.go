@@ -1,0 +1,110 @@
+package node
+
+import (
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
+)
+
+// Config is what a replica process is made of before it knows the partition record.
+type Config struct {
+	// Volume says which data directory, whose, and on which file system. Its topic,
+	// topic id, replica id and pod UID are the process's own, too.
+	Volume volume.Config
+	// StartID is random, and new with every process.
+	StartID epoch.StartID
+	// Address is what the record tells clients and peers.
+	Address epoch.Address
+	// RestartCount is the container's.
+	RestartCount int32
+	Settings     Settings
+
+	// Now is a monotonic clock that begins anywhere; Wall is the clock that times in
+	// the record and ages of segments are told by. Nobody compares it with another
+	// machine's.
+	Now  func() time.Duration
+	Wall func() time.Time
+	// NewChangeID draws random ids for changes of the record.
+	NewChangeID func() epoch.ChangeID
+	// Log gets what happens to this replica; the zero value discards it.
+	Log logr.Logger
+}
+
+// Settings come from the ReplicatedPartition's spec.
+type Settings struct {
+	SegmentBytes    int64
+	RetentionBytes  int64         // -1: no limit
+	Retention       time.Duration // negative: no limit
+	MaxMessageBytes int
+	FlushEveryBatch bool
+	LagTimeMax      time.Duration
+	FetchMaxWait    time.Duration
+	FetchMaxBytes   int
+	LeaseDuration   time.Duration
+}
+
+// DefaultSettings are the API's defaults.
+func DefaultSettings() Settings {
+	return Settings{SegmentBytes: 1 << 30, RetentionBytes: -1, Retention: -1, MaxMessageBytes: 1<<20 + 12,
+		LagTimeMax: 10 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 1 << 20, LeaseDuration: 10 * time.Second}
+}
+
+func (s Settings) core() core.Options {
+	return core.Options{LagTimeMax: s.LagTimeMax, LeaseDuration: s.LeaseDuration, FlushEveryBatch: s.FlushEveryBatch}
+}
+
+// producerExpiry is Kafka's producer.id.expiration.ms.
+const producerExpiry = 24 * time.Hour
+
+func (c Config) log() log.Config {
+	return log.Config{Topic: c.Volume.Topic, TopicID: c.Volume.TopicID, SegmentBytes: c.Settings.SegmentBytes,
+		RetentionBytes: c.Settings.RetentionBytes, Retention: c.Settings.Retention, ProducerExpiry: producerExpiry}
+}
+
+// RecordPort begins reads and writes of the partition record, in the background. The
+// results come back as calls of the Node: Written or WriteFailed, ReadDone or
+// ReadFailed. The Node has one outstanding at a time.
+type RecordPort interface {
+	// Write swaps base for next.
+	Write(base epoch.Snapshot, next epoch.Record)
+	// Read is a quorum read.
+	Read()
+}
+
+// FetchPort is the follower's loop: it asks NextFetch what to send, and tells what came
+// back by Fetched, OutOfRange or FetchFailed. Its methods are called within calls of
+// the Node, must not block and must not call back.
+type FetchPort interface {
+	// Follow starts to fetch from that leader; a loop that runs is abandoned with what
+	// it has outstanding.
+	Follow(leader epoch.ReplicaID, address epoch.Address, e epoch.LeaderEpoch)
+	// Stop ends the loop.
+	Stop()
+	// Wake says that NextFetch may have something to send now.
+	Wake()
+	// Backoff asks for a pause: what was fetched could not be used.
+	Backoff()
+	// Configure changes limits for the fetches to come.
+	Configure(maxWait time.Duration, maxBytes int)
+}
+
+// Ports are what a Node acts on beside its volume.
+type Ports struct {
+	Records RecordPort
+	Fetcher FetchPort
+	// Flush runs work in the background, which may take its time in a sync of the log,
+	// and hands its result to FlushDone. One is outstanding at a time.
+	Flush func(work func() error)
+	// Published gets every newer view, after View returns it and before anything is
+	// answered on the strength of it. May be nil.
+	Published func(*View)
+	// Regressed is told when the record was seen to go backwards. May be nil.
+	Regressed func(read, known epoch.Record)
+	// Effect gets every effect of the core before it is carried out. May be nil.
+	Effect func(core.Effect)
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
+)
+
+// Node is a registered process: the core, the log and the volume under it, and who
+// waits. One owner calls its methods, one at a time; View, Read, ReadForReplica and
+// what Ports.Flush runs are for any goroutine. Every method carries out what the core wants before it
+// returns. After Err has become non-nil every method does nothing but refuse.
+type Node struct {
+	cfg       Config
+	settings  Settings
+	me        core.Identity
+	ports     Ports
+	core      *core.Core
+	log       *log.Log
+	volume    *volume.Volume
+	published atomic.Pointer[View]
+
+	produces    map[uint64]func(error) // waiting for their commit, by token
+	lastToken   uint64
+	parked      []*Fetch
+	flushing    bool
+	failed      error // the volume is not to be trusted any more, or the process is to end
+	full        bool  // the last append found no space
+	recordError error // the last failure to reach the record
+
+	stopping bool
+	released bool // an orderly stop need not wait any longer
+
+	checkpointed   time.Duration
+	synced         time.Duration
+	lastCheckpoint [3]epoch.Offset
+}
+
+// Serve makes the Node of a process whose registration is in the record. The Node owns
+// log and volume from here on. Nothing is acted upon before Start.
+func (s *Starting) Serve(registered epoch.Snapshot, p Ports) *Node {
+	n := &Node{cfg: s.cfg, settings: s.cfg.Settings, me: s.Identity(registered), ports: p, log: s.log, volume: s.volume,
+		produces: map[uint64]func(error){}}
+	s.log, s.volume = nil, nil
+	now := n.cfg.Now()
+	n.checkpointed, n.synced = now, now
+	n.core = core.New(n.me, n.settings.core(), n.log, n.log.CheckpointedHighWatermark(), n.cfg.NewChangeID)
+	n.core.Observe(now, registered, core.FromWrite)
+	n.publish()
+	n.cfg.Log.Info("registered", "replica", n.me.ID, "session", n.me.Session, "directoryID", n.me.DirectoryID.String(),
+		"logStartOffset", n.log.StartOffset(), "logEndOffset", n.log.EndOffset(), "epochCache", n.log.EpochCache().String())
+	return n
+}
+
+// Start begins to act on the record of the registration.
+func (n *Node) Start() { n.settle() }
+
+// Identity is who this process is.
+func (n *Node) Identity() core.Identity { return n.me }
+
+// Core is the replication core. Only to look at.
+func (n *Node) Core() *core.Core { return n.core }
+
+// Log is the log. The owner may look at it; reads and lookups are for any goroutine.
+func (n *Node) Log() *log.Log { return n.log }
+
+// Volume is the volume. Only to look at.
+func (n *Node) Volume() *volume.Volume { return n.volume }
+
+// Err is why the process must end, nil if it need not. Call End, then Close.
+func (n *Node) Err() error { return n.failed }
+
+// Tick lets time pass, and does what is done from time to time. Call it several times
+// per lag time and lease duration.
+func (n *Node) Tick() {
+	if n.failed != nil {
+		return
+	}
+	n.core.Tick(n.cfg.Now())
+	n.upkeep()
+	n.settle()
+}
+
+// Configure takes over changed settings without a restart.
+func (n *Node) Configure(s Settings) {
+	if n.failed != nil || s == n.settings {
+		return
+	}
+	n.configure(s)
+	n.settle()
+}
+
+func (n *Node) configure(s Settings) {
+	if n.settings.FlushEveryBatch && !s.FlushEveryBatch {
+		// The flag goes durably before the first weaker acknowledgement.
+		if err := n.volume.ClearEveryBatch(); err != nil {
+			n.failUnlessFull(err)
+			return
+		}
+	}
+	n.settings = s
+	n.core.SetOptions(s.core())
+	n.ports.Fetcher.Configure(s.FetchMaxWait, s.FetchMaxBytes)
+	n.log.Configure(s.SegmentBytes, s.RetentionBytes, s.Retention)
+	n.cfg.Log.Info("settings changed", "flushEveryBatch", s.FlushEveryBatch, "segmentBytes", s.SegmentBytes, "maxMessageBytes", s.MaxMessageBytes,
+		"lagTimeMax", s.LagTimeMax.String(), "leaseDuration", s.LeaseDuration.String())
+	n.flushSoon()
+}
+
+// settle carries out what the core wants, until it wants nothing more, and then
+// shows the outcome.
+func (n *Node) settle() {
+	for effects := n.core.Take(); len(effects) > 0 && n.failed == nil; effects = n.core.Take() {
+		for _, e := range effects {
+			if n.ports.Effect != nil {
+				n.ports.Effect(e)
+			}
+			if err := n.carryOut(e); vfs.IsNoSpace(err) || errors.Is(err, log.ErrNoSpace) {
+				n.Quit(fmt.Errorf("the volume is full, and what the partition record demands cannot be written; give it more space (spec.storage.size): %w", err))
+			} else if err != nil {
+				n.fail(err)
+			}
+			if n.failed != nil {
+				break
+			}
+		}
+	}
+	if n.failed != nil {
+		return
+	}
+	n.publish()
+	n.answerParked()
+	if n.stopping && !n.released && n.core.Released() {
+		n.released = true
+	}
+}
