@@ -46,6 +46,15 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 	switch a := a.(type) {
 	case CreateRecord:
 		return true, r.createRecord(ctx, rp)
+	case RemakeRecord:
+		return true, r.remakeRecord(ctx, rp, a)
+	case Recover:
+		rec, err := r.recover(ctx, rp, a)
+		out.recordChanged = err == nil
+		if err == nil {
+			r.recovered(ctx, rp, rec)
+		}
+		return true, ignoreOvertaken(err)
 	case Elect:
 		rec, err := r.elect(ctx, rp, a)
 		out.recordChanged = err == nil

@@ -85,6 +85,9 @@ func (r *Reconciler) elect(ctx context.Context, rp *v1alpha1.ReplicatedPartition
 		if a.Reason == epoch.ReasonLastKnownLeader {
 			return epoch.ElectLastKnown(rec, a.Live, change, now)
 		}
+		if a.Reason == epoch.ReasonUnclean {
+			return epoch.ElectUnclean(rec, epoch.UncleanRequest{LeaderEpoch: a.Judged.Epoch, Replica: a.Replica, Live: a.Live, Change: change, Now: now})
+		}
 		return epoch.Elect(rec, epoch.Election{
 			Reason: a.Reason, Live: a.Live, LeaderEnded: a.Reason == epoch.ReasonProcessDied && rec.Leader != epoch.NoReplica,
 			Change: change, Now: now,
@@ -99,7 +102,7 @@ func (r *Reconciler) stillDue(ctx context.Context, rp *v1alpha1.ReplicatedPartit
 		return errOvertaken
 	}
 	switch a.Reason {
-	case epoch.ReasonLeaseExpired:
+	case epoch.ReasonLeaseExpired, epoch.ReasonUnclean:
 		if !now.Renewed.Equal(a.Judged.Renewed) {
 			return errOvertaken
 		}
@@ -133,6 +136,17 @@ func (r *Reconciler) leaderStillEnding(ctx context.Context, rp *v1alpha1.Replica
 		return errOvertaken
 	}
 	return nil
+}
+
+// recover ends a recovery, if the record as read still is the one that the user named.
+func (r *Reconciler) recover(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Recover) (epoch.Record, error) {
+	return r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
+		change, err := newChangeID()
+		if err != nil {
+			return rec, err
+		}
+		return epoch.Recover(rec, epoch.RecoveryRequest{PartitionEpoch: a.PartitionEpoch, Change: change})
+	})
 }
 
 // assign makes one step of a reassignment.

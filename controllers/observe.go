@@ -31,7 +31,7 @@ func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 		return o, nil
 	}
 	var err error
-	if o.Desired, err = Render(rp, o.Record, r.Defaults); err != nil {
+	if o.Desired, err = Render(rp, o.hosted(), r.Defaults); err != nil {
 		return nil, err
 	}
 	if err := r.observePods(ctx, o); err != nil {
@@ -103,7 +103,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *Observation) error {
 	}
 	// A pod without our labels is not in the cache and would only be found by
 	// running into it.
-	for _, p := range o.Record.Replicas {
+	for _, p := range o.hosted().Replicas {
 		if o.Pods[p.ID] != nil {
 			continue
 		}
@@ -175,7 +175,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, o *Observation) error 
 // observeSurplus finds the budget of a partition that is to have none: it would
 // block every drain.
 func (r *Reconciler) observeSurplus(ctx context.Context, o *Observation) error {
-	if renderBudget(o.Partition, o.Record) != nil {
+	if renderBudget(o.Partition, o.hosted()) != nil {
 		return nil
 	}
 	b := &policyv1.PodDisruptionBudget{}

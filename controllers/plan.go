@@ -20,6 +20,12 @@ type (
 	// CreateRecord makes the record of a new partition.
 	CreateRecord struct{}
 
+	// RemakeRecord makes a lost record anew, frozen, on the user's request.
+	RemakeRecord struct{ PartitionEpoch int64 }
+
+	// Recover ends a recovery, on the user's request for that partition epoch.
+	Recover struct{ PartitionEpoch epoch.PartitionEpoch }
+
 	// Elect asks for a new leader, if the record still is as it was judged.
 	Elect struct {
 		Reason epoch.ElectionReason
@@ -28,6 +34,8 @@ type (
 		// Judged is the leadership that this election is to end; no other.
 		Judged Leadership
 		Live   []epoch.ReplicaID
+		// Replica is whom the user named for an unclean election, or NoReplica.
+		Replica epoch.ReplicaID
 	}
 
 	// Assign makes one step towards the wanted assignment.
@@ -69,6 +77,8 @@ type (
 )
 
 func (CreateRecord) action() {}
+func (RemakeRecord) action() {}
+func (Recover) action()      {}
 func (Elect) action()        {}
 func (Assign) action()       {}
 func (Apply) action()        {}
@@ -154,6 +164,7 @@ func MakePlan(o *Observation) Plan {
 		return p
 	}
 	planElection(o, &p)
+	planRequests(o, &p)
 	planForeign(o, &p)
 	planChildren(o, &p)
 	planAssignment(o, &p)
@@ -177,9 +188,7 @@ func planRecord(o *Observation, p *Plan) bool {
 		return true
 	case RecordMissing:
 		if made {
-			p.recheck(recordRecheck)
-			p.note(metav1.ConditionFalse, v1alpha1.ReasonRecordMissing,
-				"the Lease %s with the partition record is gone; it is not made anew, since that would start the epochs over: restore it from a backup, or delete the ReplicatedPartition and adopt its volumes", o.Partition.LeaseName())
+			planRemake(o, p)
 			return false
 		}
 		p.add(CreateRecord{})

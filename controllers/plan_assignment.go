@@ -13,8 +13,7 @@ import (
 // the spec's. Whether a step is allowed is for the rules of package epoch to say.
 func planAssignment(o *Observation, p *Plan) {
 	if o.Record.Recovery != nil {
-		p.note(metav1.ConditionFalse, v1alpha1.ReasonRecoveryRequired, "the partition record is frozen until recovery is asked for")
-		return
+		return // planRecovery has noted it
 	}
 	a := Assign{Target: target(o.Partition), MinISR: o.Partition.EffectiveMinInSyncReplicas(), Live: o.live()}
 	_, err := epoch.Assign(o.Record, epoch.Assignment{Target: a.Target, WantedMinISR: a.MinISR, Live: a.Live})

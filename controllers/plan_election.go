@@ -24,6 +24,7 @@ const (
 func planElection(o *Observation, p *Plan) {
 	r := o.Record
 	if r.Recovery != nil {
+		planRecovery(o, p)
 		return
 	}
 	if r.Leader == epoch.NoReplica {
@@ -80,6 +81,10 @@ func elect(o *Observation, p *Plan, reason epoch.ElectionReason, except epoch.Re
 	if len(live) == 0 && lastKnownMayLead(o) {
 		reason, live = epoch.ReasonLastKnownLeader, o.runningIDs()
 	}
+	named := epoch.NoReplica
+	if q, _ := o.uncleanRequest(); len(live) == 0 && o.uncleanAsked() {
+		reason, live, named = epoch.ReasonUnclean, q.Live, q.Replica
+	}
 	if len(live) == 0 {
 		p.recheck(recordRecheck)
 		return
@@ -90,7 +95,7 @@ func elect(o *Observation, p *Plan, reason epoch.ElectionReason, except epoch.Re
 	}
 	// Should the record refuse or have moved on, it is looked at again.
 	p.recheck(electionRecheck)
-	p.add(Elect{Reason: reason, Message: message, Judged: leadershipOf(o.Record), Live: live})
+	p.add(Elect{Reason: reason, Message: message, Judged: leadershipOf(o.Record), Live: live, Replica: named})
 }
 
 // lastKnownMayLead tells whether the user allowed an unclean election of the last

@@ -16,7 +16,7 @@ import (
 // outdated ones, at most one at a time.
 func planPods(o *Observation, p *Plan) {
 	planTrouble(o, p)
-	for _, q := range o.Record.Replicas {
+	for _, q := range o.hosted().Replicas {
 		pod := o.Pods[q.ID]
 		switch {
 		case pod == nil:

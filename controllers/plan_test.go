@@ -21,6 +21,10 @@ func tell(p Plan) []string {
 		switch a := a.(type) {
 		case CreateRecord:
 			out = append(out, "create record")
+		case RemakeRecord:
+			out = append(out, fmt.Sprintf("remake record at %d", a.PartitionEpoch))
+		case Recover:
+			out = append(out, fmt.Sprintf("recover %d", a.PartitionEpoch))
 		case Elect:
 			out = append(out, fmt.Sprintf("elect %s of %v", a.Reason, a.Live))
 		case Assign:

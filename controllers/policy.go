@@ -97,7 +97,7 @@ func frozen(o *Observation) string {
 		return fmt.Sprintf("the partition record is %s", o.RecordState)
 	}
 	if o.Record.Recovery != nil {
-		return "the partition record is frozen until recovery is asked for"
+		return "the partition record is frozen until it is recovered"
 	}
 	return ""
 }

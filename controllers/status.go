@@ -48,6 +48,13 @@ func projectRecord(o *Observation, s *v1alpha1.ReplicatedPartitionStatus) {
 		s.UncleanElection = &v1alpha1.UncleanElectionStatus{
 			LeaderEpoch: int32(u.LeaderEpoch), Leader: rp.ReplicaName(int32(u.Leader)), HighWatermark: offset(u.HighWatermark),
 		}
+		if u.LogEndOffset != nil {
+			s.UncleanElection.LogEndOffset = offset(*u.LogEndOffset)
+		}
+		if from, to, known := u.Lost(); known {
+			lost := int64(to - from)
+			s.UncleanElection.LostRecords = &lost
+		}
 	}
 	s.Replicas = projectReplicas(o)
 }

@@ -62,13 +62,16 @@ func judgeAvailable(o *Observation) verdict {
 	live := len(o.liveMembers())
 	switch {
 	case r.Recovery != nil:
-		return no(v1alpha1.ReasonRecoveryRequired, "epochs went backwards: replica %d knew partition epoch %d; nothing changes until recovery is asked for", r.Recovery.ReportedBy, r.Recovery.PartitionEpoch)
+		if o.recoveryAsked() {
+			return no(v1alpha1.ReasonRecovering, "%s", o.tellRecovery())
+		}
+		return no(v1alpha1.ReasonRecoveryRequired, "%s", o.tellRecovery())
 	case r.Leader == epoch.NoReplica && r.LeaderEpoch == 0:
 		return no(v1alpha1.ReasonStarting, "no replica has registered yet")
 	case r.Leader == epoch.NoReplica:
-		return no(v1alpha1.ReasonNoLeader, "no live member of the ISR %v can lead", r.ISR)
+		return no(v1alpha1.ReasonNoLeader, "no live member of the ISR %v can lead%s", r.ISR, o.tellUnclean())
 	case o.leaderLost() != "":
-		return no(v1alpha1.ReasonLeaderLost, "%s led: %s", leader, o.leaderLost())
+		return no(v1alpha1.ReasonLeaderLost, "%s led: %s%s", leader, o.leaderLost(), o.tellUnclean())
 	case !o.tookOver():
 		return no(v1alpha1.ReasonTakingOver, "%s was elected in epoch %d and has not reported yet", leader, r.LeaderEpoch)
 	case live < r.MinISR:

@@ -106,6 +106,9 @@ func (r *Reconciler) tellTransitions(rp *v1alpha1.ReplicatedPartition, old, next
 	if old.LeaderEpoch != next.LeaderEpoch && next.Leader != "" {
 		r.transition(rp, next.PartitionEpoch, normal, v1alpha1.EventLeaderElected, "%s leads in epoch %d (%s)", next.Leader, next.LeaderEpoch, next.LastElection)
 	}
+	if u := next.UncleanElection; u != nil && u.LostRecords != nil && (old.UncleanElection == nil || old.UncleanElection.LostRecords == nil || old.UncleanElection.LeaderEpoch != u.LeaderEpoch) {
+		r.transition(rp, next.PartitionEpoch, warning, v1alpha1.EventUncleanElection, "the unclean election of %s in epoch %d lost %d committed offsets: its log ended at %d, the high watermark was %d", u.Leader, u.LeaderEpoch, *u.LostRecords, *u.LogEndOffset, *u.HighWatermark)
+	}
 	if old.TopicID == "" && next.TopicID != "" && rp.EffectiveReplicas() == 1 {
 		r.transition(rp, next.PartitionEpoch, warning, v1alpha1.EventSingleReplica, "one replica: the partition is away while its node is drained or its pod is replaced")
 	}

@@ -41,6 +41,12 @@ const (
 	// ReasonRecoveryRequired (False): epochs were seen to go backwards; the record is
 	// frozen until a user decides.
 	ReasonRecoveryRequired = "RecoveryRequired"
+	// ReasonRecovering (False; Progressing: True): the user has asked for recovery, and
+	// it waits for the reports of some replicas.
+	ReasonRecovering = "Recovering"
+	// ReasonRequestInvalid (Progressing: False): an annotation that makes a request
+	// cannot be read.
+	ReasonRequestInvalid = "RequestInvalid"
 	// ReasonNameConflict (False): an object of a name that we need is not ours.
 	ReasonNameConflict = "NameConflict"
 	// ReasonAllInSync (InSync: True): every wanted replica is a live ISR member.

@@ -17,6 +17,11 @@ const (
 	EventPodDeleted = "PodDeleted"
 	// EventVolumeDeleted tells that a volume claim was deleted, and why.
 	EventVolumeDeleted = "VolumeDeleted"
+	// EventRecordRecovered tells that a record which went backwards goes on, on request.
+	EventRecordRecovered = "RecordRecovered"
+	// EventUncleanElection warns of an election that may have lost committed records,
+	// and, once it is known, which.
+	EventUncleanElection = "UncleanElection"
 	// EventSingleReplica warns once that one replica cannot survive a drain.
 	EventSingleReplica = "SingleReplica"
 )

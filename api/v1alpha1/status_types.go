@@ -177,7 +177,14 @@ type UncleanElectionStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Leader string `json:"leader"`
 	// highWatermark is the last one known before the election: committed records
-	// from the new leader's first offset up to it may be lost.
+	// from the new leader's first offset up to it are lost.
 	// +optional
 	HighWatermark *int64 `json:"highWatermark,omitempty"`
+	// logEndOffset is the new leader's first offset; unset until it has taken over.
+	// +optional
+	LogEndOffset *int64 `json:"logEndOffset,omitempty"`
+	// lostRecords is the number of committed offsets that were lost, from logEndOffset
+	// up to highWatermark; unset while it is not known.
+	// +optional
+	LostRecords *int64 `json:"lostRecords,omitempty"`
 }
