@@ -1,0 +1,111 @@
+package explore
+
+// check judges a world, after noting what its leaders have committed.
+func (x *Explorer) check(w *world) *flaw {
+	for i := range x.Replicas {
+		if p := &x.tables.replicas.things[w.replicas[i]]; p.leads && p.hw > w.ncommitted {
+			for o := w.ncommitted; o < p.hw; o++ {
+				w.committed[o], w.by[o] = p.log[o], p.epoch
+			}
+			w.ncommitted = p.hw
+		}
+	}
+	for i := range x.Replicas {
+		p := &x.tables.replicas.things[w.replicas[i]]
+		if !p.up {
+			continue
+		}
+		if f := x.checkAgreement(w, i, p); f != nil {
+			return f
+		}
+		if p.leads {
+			if f := x.checkLeader(w, i, p); f != nil {
+				return f
+			}
+		}
+	}
+	if f := x.checkMembers(w, w.record); f != nil {
+		return f
+	}
+	for i := range x.Replicas {
+		if n := w.writes[i]; n != 0 && w.fate[i] == onItsWay {
+			if f := x.checkMembers(w, x.tables.writes.things[n].next); f != nil {
+				return f
+			}
+		}
+	}
+	return x.checkMatching(w)
+}
+
+func (x *Explorer) checkAgreement(w *world, i int, p *replicaInfo) *flaw {
+	if !x.watched[Agreement] {
+		return nil
+	}
+	for o := int8(0); o < min(p.hw, p.leo); o++ {
+		if o >= w.ncommitted || p.log[o] != w.committed[o] {
+			return flawf(Agreement, "replica %d holds %v at offset %d, below its high watermark; committed is %v", i, p.log[o], o, w.committed[o])
+		}
+	}
+	return nil
+}
+
+func (x *Explorer) checkLeader(w *world, i int, p *replicaInfo) *flaw {
+	if x.watched[OneLeader] {
+		for j := range i {
+			if q := &x.tables.replicas.things[w.replicas[j]]; q.leads && q.epoch == p.epoch {
+				return flawf(OneLeader, "replicas %d and %d both lead epoch %d", j, i, p.epoch)
+			}
+		}
+	}
+	if !x.watched[Complete] {
+		return nil
+	}
+	for o := range w.ncommitted {
+		if w.by[o] <= p.epoch && p.log[o] != w.committed[o] {
+			return flawf(Complete, "replica %d leads epoch %d and has %v at offset %d, where %v was committed in epoch %d", i, p.epoch, p.log[o], o,
+				w.committed[o], w.by[o])
+		}
+	}
+	return nil
+}
+
+// checkMembers leaves out volumes that have broken their promise: they are struck when
+// they come back.
+func (x *Explorer) checkMembers(w *world, record uint32) *flaw {
+	if !x.watched[Members] {
+		return nil
+	}
+	rec := &x.tables.records.things[record]
+	for i := range x.Replicas {
+		p := &x.tables.replicas.things[w.replicas[i]]
+		if rec.isr>>i&1 == 0 || p.replica.void || p.replica.directory != rec.directory[i] {
+			continue
+		}
+		for o := range w.ncommitted {
+			if p.log[o] != w.committed[o] {
+				return flawf(Members, "replica %d is in the ISR, or may be, and has %v at offset %d, where %v is committed", i, p.log[o], o, w.committed[o])
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Explorer) checkMatching(w *world) *flaw {
+	if !x.watched[LogMatching] {
+		return nil
+	}
+	for i := range x.Replicas {
+		p := &x.tables.replicas.things[w.replicas[i]]
+		for j := range i {
+			q := &x.tables.replicas.things[w.replicas[j]]
+			same := false
+			for o := min(p.leo, q.leo) - 1; o >= 0; o-- {
+				same = same || p.log[o].epoch == q.log[o].epoch
+				if same && p.log[o] != q.log[o] {
+					return flawf(LogMatching, "replicas %d and %d agree behind offset %d, and hold %v and %v there", j, i, o, q.log[o], p.log[o])
+				}
+			}
+		}
+	}
+	return nil
+}

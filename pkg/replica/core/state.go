@@ -1,0 +1,159 @@
+package core
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Clone returns a copy of c that works on log and shares nothing that changes with
+// c. It is for explorers, which go on from one state in many ways.
+func (c *Core) Clone(log Log) *Core {
+	n := *c
+	n.log = log
+	n.effects, n.waiters = slices.Clone(c.effects), slices.Clone(c.waiters)
+	n.remotes = maps.Clone(c.remotes)
+	for id, r := range n.remotes {
+		n.remotes[id] = clonePtr(r)
+	}
+	n.following.outstanding = clonePtr(c.following.outstanding)
+	if p := clonePtr(c.rec.pending); p != nil {
+		p.union, p.versions = slices.Clone(p.union), slices.Clone(p.versions)
+		n.rec.pending = p
+	}
+	return &n
+}
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// MaximalISR is the set that the high watermark is counted over: the record's ISR and
+// every change of it that may still be written (rule 4).
+func (c *Core) MaximalISR() []epoch.ReplicaID { return c.maximalISR() }
+
+// Position is what a leader knows of another replica: the log end that it counts,
+// NoOffset if none, and the session that proved it.
+func (c *Core) Position(id epoch.ReplicaID) (epoch.Offset, epoch.Session) {
+	if r := c.remotes[id]; r != nil {
+		return r.leo, r.session
+	}
+	return epoch.NoOffset, epoch.NoSession
+}
+
+// AppendState appends a canonical form of the state: two cores of equal form, over
+// equal logs, answer every sequence of events alike. record appends the form of a
+// snapshot; a Version that can decide nothing any more is given as "".
+//
+// Instants are told only as past, present or future. That is exact as long as the
+// caller lets time stand still or pass by more than every limit of the Options but
+// the lease: what is past is then beyond every limit, whatever its distance, since
+// only differences from now are ever compared with a limit. What depends on the age
+// of the lease (rule 8: reads and acks below all) and what is only reported
+// ([Core.Progress]) is left out: neither ever decides what is committed.
+func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte) []byte {
+	b = binary.AppendVarint(b, int64(c.me.ID))
+	b = binary.AppendVarint(b, int64(c.me.Session))
+	b = appendString(b, string(c.me.StartID))
+	b = append(b, c.me.DirectoryID[:]...)
+	s := c.snap
+	if c.role != Leader && !c.stopping && c.rec.pending == nil {
+		s.Version = ""
+	}
+	b = record(b, s)
+	b = append(b, byte(c.role), bit(c.stopping))
+	b = binary.AppendVarint(b, int64(c.hw))
+	b = c.appendRole(b)
+	b = binary.AppendUvarint(b, uint64(len(c.waiters)))
+	for _, w := range c.waiters {
+		b = binary.AppendUvarint(b, w.token)
+		b = binary.AppendVarint(b, int64(w.required))
+		b = append(b, c.age(w.deadline))
+	}
+	return c.appendWriter(b)
+}
+
+func (c *Core) appendRole(b []byte) []byte {
+	if c.role == Follower {
+		f := c.following
+		b = binary.AppendVarint(b, int64(f.leader))
+		b = binary.AppendVarint(b, int64(f.epoch))
+		b = binary.AppendVarint(b, int64(f.session))
+		b = append(b, bit(f.fenced), bit(f.outstanding != nil))
+		if q := f.outstanding; q != nil {
+			b = binary.AppendVarint(b, int64(q.Offset))
+			b = binary.AppendVarint(b, int64(q.LastEpoch))
+		}
+	}
+	if c.role != Leader {
+		return b
+	}
+	b = binary.AppendVarint(b, int64(c.epochStart))
+	shown := true // once all have connected, it does not matter how long they took
+	for _, r := range c.remotes {
+		shown = shown && r.connection != 0
+	}
+	b = append(b, bit(!shown && c.takeover < c.now))
+	for _, id := range slices.Sorted(maps.Keys(c.remotes)) {
+		r := c.remotes[id]
+		b = binary.AppendVarint(b, int64(id))
+		b = binary.AppendVarint(b, int64(r.leo))
+		b = binary.AppendVarint(b, int64(r.session))
+		b = binary.AppendVarint(b, int64(r.leaderLEOBefore))
+		b = append(b, r.directory[:]...)
+		b = append(b, c.age(r.caughtUp), c.age(r.fetchedAt), bit(r.connected), bit(!r.connected && r.disconnectedAt < c.now))
+		b = binary.AppendUvarint(b, r.connection)
+	}
+	return b
+}
+
+func (c *Core) appendWriter(b []byte) []byte {
+	w := &c.rec
+	b = append(b, bit(w.busy), bit(w.writing), bit(w.wantRead), bit(w.unsettled), bit(w.regressed), bit(w.closed),
+		bit(w.readNotBefore > c.now), bit(w.notBefore > c.now), bit(c.role == Leader && w.heartbeatDue <= c.now), bit(w.pending != nil))
+	if w.busy && !w.writing {
+		b = binary.AppendVarint(b, int64(w.readChange.PartitionEpoch))
+		b = binary.AppendVarint(b, int64(w.readChange.LeaderEpoch))
+		b = appendString(b, string(w.readChange.ID))
+	}
+	if p := w.pending; p != nil {
+		b = binary.AppendVarint(b, int64(p.since))
+		for _, id := range slices.Compact(slices.Sorted(slices.Values(p.union))) {
+			b = binary.AppendVarint(b, int64(id))
+		}
+		b = append(b, 0xff)
+		for _, v := range slices.Compact(slices.Sorted(slices.Values(p.versions))) {
+			b = appendString(b, v)
+		}
+	}
+	return b
+}
+
+// age is 0 for the past, 1 for the present, 2 for the future.
+func (c *Core) age(t time.Duration) byte {
+	switch {
+	case t < c.now:
+		return 0
+	case t == c.now:
+		return 1
+	}
+	return 2
+}
+
+func bit(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
