@@ -1,36 +1,42 @@
 package vfs
 
 import (
-	"bytes"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
 // Mem is a file system in memory that knows what a power cut would leave. The zero
 // value is not usable: see NewMem.
+//
+// A crash of the process that uses it leaves it as it is: go on with the same Mem,
+// which still knows what is not durable.
 type Mem struct {
 	mu sync.Mutex
-	// names are the files by path as a program sees them, durable as a power cut
-	// would leave them. Directories are kept as names without a node.
+	// names are the files by path as a program sees them, durable as the last SyncDir
+	// of each directory left them, and pending what has happened to names since.
 	names, durable map[string]*node
 	dirs           map[string]bool
-	fault          func(Op) error
-	capacity       int64
-	now            func() time.Time
+	pending        []naming
+	group          int
+
+	fault    func(Op) error
+	capacity int64
+	used     int64 // bytes of the files that have a name
+	now      func() time.Time
 }
 
-// node is the content of one file; it outlives its names while a handle is open.
-type node struct {
-	data   []byte
-	synced []byte
-	mod    time.Time
+// naming is one change of a directory that is not durable: a file or directory got
+// a name, or a name went. Those of one group happen together or not at all.
+type naming struct {
+	group     int
+	name      string
+	file      *node // nil: the name goes, or is a directory's
+	directory bool
 }
 
 // OpKind names an operation that can be made to fail.
@@ -49,10 +55,12 @@ const (
 	OpSyncDir  OpKind = "syncdir"
 )
 
-// Op is one operation on the file of that name.
+// Op is one operation on the file of that name; of a rename, the new one.
 type Op struct {
 	Kind OpKind
 	Name string
+	// Bytes is how many a write has.
+	Bytes int64
 }
 
 // NewMem returns an empty file system with the root directory only.
@@ -63,12 +71,11 @@ func NewMem() *Mem {
 	}
 }
 
-// SetFault makes f judge every operation before it is done: an error is returned to
-// the caller and nothing is done. Nil ends it. f may use the file system.
-func (m *Mem) SetFault(f func(Op) error) {
+// SetClock sets the clock that modification times come from; time.Now is the default.
+func (m *Mem) SetClock(now func() time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fault = f
+	m.now = now
 }
 
 // SetCapacity makes writes fail with ENOSPC, after what still fits, once the files
@@ -83,38 +90,42 @@ func (m *Mem) SetCapacity(n int64) {
 func (m *Mem) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.usedLocked()
-}
-
-func (m *Mem) usedLocked() int64 {
-	var n int64
-	for _, f := range m.names {
-		n += int64(len(f.data))
-	}
-	return n
-}
-
-func (m *Mem) judge(kind OpKind, name string) error {
-	m.mu.Lock()
-	f := m.fault
-	m.mu.Unlock()
-	if f == nil {
-		return nil
-	}
-	if err := f(Op{kind, name}); err != nil {
-		return &fs.PathError{Op: string(kind), Path: name, Err: err}
-	}
-	return nil
+	return m.used
 }
 
 func notExist(op OpKind, name string) error {
 	return &fs.PathError{Op: string(op), Path: name, Err: fs.ErrNotExist}
 }
 
+// link gives a file a name, in place of what has it.
+func (m *Mem) link(name string, n *node) {
+	m.unlink(name)
+	n.links++
+	m.used += int64(len(n.data))
+	m.names[name] = n
+}
+
+func (m *Mem) unlink(name string) {
+	if n := m.names[name]; n != nil {
+		n.links--
+		m.used -= int64(len(n.data))
+		delete(m.names, name)
+	}
+}
+
+// note remembers changes of names until their directories are synced.
+func (m *Mem) note(changes ...naming) {
+	m.group++
+	for _, c := range changes {
+		c.group = m.group
+		m.pending = append(m.pending, c)
+	}
+}
+
 // Open implements FS.
 func (m *Mem) Open(name string) (File, error) {
 	name = path.Clean(name)
-	if err := m.judge(OpOpen, name); err != nil {
+	if err := m.judge(Op{Kind: OpOpen, Name: name}); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -129,7 +140,7 @@ func (m *Mem) Open(name string) (File, error) {
 // Create implements FS.
 func (m *Mem) Create(name string) (File, error) {
 	name = path.Clean(name)
-	if err := m.judge(OpCreate, name); err != nil {
+	if err := m.judge(Op{Kind: OpCreate, Name: name}); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -138,18 +149,21 @@ func (m *Mem) Create(name string) (File, error) {
 		return nil, notExist(OpCreate, name)
 	}
 	n, ok := m.names[name]
-	if !ok {
+	if ok {
+		m.resize(n, 0)
+	} else {
 		n = &node{}
-		m.names[name] = n
+		m.link(name, n)
+		m.note(naming{name: name, file: n})
 	}
-	n.data, n.mod = nil, m.now()
+	n.mod = m.now()
 	return &memFile{fs: m, node: n, name: name}, nil
 }
 
 // Remove implements FS.
 func (m *Mem) Remove(name string) error {
 	name = path.Clean(name)
-	if err := m.judge(OpRemove, name); err != nil {
+	if err := m.judge(Op{Kind: OpRemove, Name: name}); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -157,33 +171,75 @@ func (m *Mem) Remove(name string) error {
 	if _, ok := m.names[name]; !ok {
 		return notExist(OpRemove, name)
 	}
-	delete(m.names, name)
+	m.unlink(name)
+	m.note(naming{name: name})
 	return nil
 }
 
-// Rename implements FS.
+// Rename implements FS. A directory is renamed with all that it holds, durably at once.
 func (m *Mem) Rename(from, to string) error {
 	from, to = path.Clean(from), path.Clean(to)
-	if err := m.judge(OpRename, to); err != nil {
+	if err := m.judge(Op{Kind: OpRename, Name: to}); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.dirs[from] {
+		m.renameDir(from, to)
+		return nil
+	}
 	n, ok := m.names[from]
-	if !ok {
+	if !ok || !m.dirs[path.Dir(to)] {
 		return notExist(OpRename, from)
 	}
-	delete(m.names, from)
-	m.names[to] = n
+	if from == to {
+		return nil
+	}
+	m.unlink(from)
+	m.link(to, n)
+	m.note(naming{name: to, file: n}, naming{name: from})
 	return nil
 }
 
-// MkdirAll implements FS. Directories are durable at once.
+func (m *Mem) renameDir(from, to string) {
+	moved := func(name string) string {
+		if name == from || strings.HasPrefix(name, from+"/") {
+			return to + name[len(from):]
+		}
+		return name
+	}
+	for _, files := range []*map[string]*node{&m.names, &m.durable} {
+		next := make(map[string]*node, len(*files))
+		for name, n := range *files {
+			next[moved(name)] = n
+		}
+		*files = next
+	}
+	dirs := make(map[string]bool, len(m.dirs))
+	for name := range m.dirs {
+		dirs[moved(name)] = true
+	}
+	m.dirs = dirs
+	for i, c := range m.pending {
+		m.pending[i].name = moved(c.name)
+	}
+	m.pending = slices.DeleteFunc(m.pending, func(c naming) bool { return c.directory && c.name == to })
+}
+
+// MkdirAll implements FS. A directory at the root is a mount point, and durable.
 func (m *Mem) MkdirAll(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var made []naming
 	for d := path.Clean(dir); !m.dirs[d]; d = path.Dir(d) {
 		m.dirs[d] = true
+		if parent := path.Dir(d); parent != "/" && parent != "." {
+			made = append(made, naming{name: d, directory: true})
+		}
+	}
+	slices.Reverse(made)
+	for _, d := range made {
+		m.note(d)
 	}
 	return nil
 }
@@ -226,136 +282,33 @@ func (m *Mem) Stat(name string) (Info, error) {
 // SyncDir implements FS.
 func (m *Mem) SyncDir(dir string) error {
 	dir = path.Clean(dir)
-	if err := m.judge(OpSyncDir, dir); err != nil {
+	if err := m.judge(Op{Kind: OpSyncDir, Name: dir}); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.durable, func(name string, _ *node) bool { return path.Dir(name) == dir })
-	for name, n := range m.names {
-		if path.Dir(name) == dir {
-			m.durable[name] = n
+	m.pending = slices.DeleteFunc(m.pending, func(c naming) bool {
+		if path.Dir(c.name) != dir {
+			return false
 		}
-	}
+		c.apply(m.durable)
+		return true
+	})
 	return nil
 }
 
-// memFile is a handle.
-type memFile struct {
-	fs     *Mem
-	node   *node
-	name   string
-	closed bool
-}
-
-func (f *memFile) check(op OpKind) error {
-	if f.closed {
-		return &fs.PathError{Op: string(op), Path: f.name, Err: fs.ErrClosed}
-	}
-	return nil
-}
-
-// ReadAt implements File.
-func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fs.judge(OpRead, f.name); err != nil {
-		return 0, err
-	}
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if err := f.check(OpRead); err != nil {
-		return 0, err
-	}
-	if off < 0 || off >= int64(len(f.node.data)) {
-		if len(p) == 0 {
-			return 0, nil
-		}
-		return 0, io.EOF
-	}
-	n := copy(p, f.node.data[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// WriteVec implements File.
-func (f *memFile) WriteVec(bufs [][]byte, off int64) (int64, error) {
-	if err := f.fs.judge(OpWrite, f.name); err != nil {
-		return 0, err
-	}
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if err := f.check(OpWrite); err != nil {
-		return 0, err
-	}
-	data := bytes.Join(bufs, nil)
-	fits := len(data)
-	if f.fs.capacity >= 0 {
-		room := max(0, f.fs.capacity-f.fs.usedLocked())
-		room += max(0, int64(len(f.node.data))-off) // what is written over
-		fits = int(min(int64(fits), room))
-	}
-	f.grow(off + int64(fits))
-	copy(f.node.data[off:], data[:fits])
-	f.node.mod = f.fs.now()
-	if fits < len(data) {
-		return int64(fits), &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
-	}
-	return int64(fits), nil
-}
-
-func (f *memFile) grow(size int64) {
-	if n := size - int64(len(f.node.data)); n > 0 {
-		f.node.data = append(f.node.data, make([]byte, n)...)
+// apply makes the change in a set of files by name.
+func (c naming) apply(files map[string]*node) {
+	switch {
+	case c.directory:
+	case c.file == nil:
+		delete(files, c.name)
+	default:
+		files[c.name] = c.file
 	}
 }
 
-// Truncate implements File.
-func (f *memFile) Truncate(size int64) error {
-	if err := f.fs.judge(OpTruncate, f.name); err != nil {
-		return err
-	}
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if err := f.check(OpTruncate); err != nil {
-		return err
-	}
-	f.grow(size)
-	f.node.data = f.node.data[:size]
-	return nil
-}
-
-// Sync implements File.
-func (f *memFile) Sync() error {
-	if err := f.fs.judge(OpSync, f.name); err != nil {
-		return err
-	}
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if err := f.check(OpSync); err != nil {
-		return err
-	}
-	f.node.synced = bytes.Clone(f.node.data)
-	return nil
-}
-
-// Size implements File.
-func (f *memFile) Size() (int64, error) {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	return int64(len(f.node.data)), f.check("size")
-}
-
-// Close implements File.
-func (f *memFile) Close() error {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	err := f.check("close")
-	f.closed = true
-	return err
-}
-
-// String lists the files and their sizes, for failing tests.
+// String lists the files, for failing tests.
 func (m *Mem) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
