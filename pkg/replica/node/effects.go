@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
@@ -13,8 +14,14 @@ func (n *Node) carryOut(e core.Effect) error {
 	switch e := e.(type) {
 	case core.PersistRecord:
 		n.noteTransition(e.Record)
+		if guard.Off(guard.PersistBeforeActing) {
+			return nil
+		}
 		return n.volume.PersistRecord(e.Record)
 	case core.AssignEpoch:
+		if guard.Off(guard.EpochStartBeforeAppend) {
+			return nil
+		}
 		return n.changeLog(func() error { return n.log.AssignEpoch(e.Epoch) })
 	case core.Truncate:
 		return n.truncate(e)
@@ -70,7 +77,7 @@ func (n *Node) truncate(e core.Truncate) error {
 
 // raise tells the witness what the log holds, before the new end counts anywhere.
 func (n *Node) raise() {
-	if id, ok := n.log.LastBatch(); ok {
+	if id, ok := n.log.LastBatch(); ok && !guard.Off(guard.WitnessBeforeCount) {
 		n.volume.Raise(volume.Position{LogEndOffset: n.log.EndOffset(), LeaderEpoch: id.Epoch, CRC: id.CRC})
 	}
 }

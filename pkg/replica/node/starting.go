@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -51,25 +50,6 @@ func (s *Starting) open() error {
 	return nil
 }
 
-// Compare judges the record just read against the newest one that this volume has
-// acted upon (rule 7). An error says that the record went backwards, and ends this
-// attempt to register; mark, if not nil, is then what the owner has to swap read for.
-func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) {
-	known, rec := s.known, read.Record
-	if known == nil || rec.Sees(known.LastChange()) {
-		return nil, nil
-	}
-	marked, err := epoch.MarkRecovery(rec, epoch.Recovery{LeaderEpoch: known.LeaderEpoch, PartitionEpoch: known.PartitionEpoch, ReportedBy: s.cfg.Volume.ReplicaID})
-	switch {
-	case err == nil:
-		mark = &marked
-	case !errors.Is(err, epoch.ErrNoChange):
-		return nil, fmt.Errorf("mark the record for recovery: %w", err)
-	}
-	return mark, fmt.Errorf("the partition record went backwards: this volume has acted on partition epoch %d and leader epoch %d, the record is at %d and %d; it is marked for recovery",
-		known.PartitionEpoch, known.LeaderEpoch, rec.PartitionEpoch, rec.LeaderEpoch)
-}
-
 // Begin makes the registration: it judges the promise of the directory id, makes this
 // process's own proofs, and returns the record that the owner has to swap read for.
 // Call it after Compare, and after the process's own pod was seen, later than read,
@@ -78,6 +58,9 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 // whatever became of the swap. ErrNoChange says that an earlier swap was written after
 // all: Serve with read.
 func (s *Starting) Begin(read epoch.Snapshot) (next epoch.Record, err error) {
+	if err := s.leaveHistory(read.Record); err != nil {
+		return next, err
+	}
 	if err := s.prove(read.Record); err != nil {
 		return next, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/epoch/recordjson"
@@ -105,7 +106,7 @@ func (v *Volume) CleanMark() *CleanMark { return v.mark }
 // append, truncation, log start move or change of the epoch cache; after the first
 // call it costs nothing.
 func (v *Volume) BeginWriting() error {
-	if v.writing.Load() {
+	if v.writing.Load() || guard.Off(guard.CleanMarkGoesFirst) {
 		return nil
 	}
 	if err := v.remove(cleanFile); err != nil {
@@ -130,6 +131,9 @@ func (v *Volume) SetEveryBatch() error {
 // ClearEveryBatch takes the flag away, durably. It must run before the first
 // acknowledgement that did not wait for a sync.
 func (v *Volume) ClearEveryBatch() error {
+	if guard.Off(guard.EveryBatchFlagFirst) {
+		return nil
+	}
 	if err := v.remove(everyBatchFile); err != nil {
 		return fmt.Errorf("clear the EveryBatch flag: %w", err)
 	}

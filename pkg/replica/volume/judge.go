@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -103,6 +104,9 @@ var doubts = []func(Evidence) string{
 // doubtErrorMark: after a failed sync the page cache no longer says what the disk
 // holds, so no proof can be had from either.
 func doubtErrorMark(e Evidence) string {
+	if guard.Off(guard.ErrorVoidsPromise) {
+		return ""
+	}
 	w := e.Witness
 	if e.ErrorMark || w != nil && w.Failed && w.DirectoryID == e.DirectoryID {
 		return "a write or sync of the volume has failed"
@@ -111,7 +115,7 @@ func doubtErrorMark(e Evidence) string {
 }
 
 func doubtCut(e Evidence) string {
-	if e.Log.CutMoreThanTornTail {
+	if e.Log.CutMoreThanTornTail && !guard.Off(guard.CutVoidsPromise) {
 		return "recovery cut more than an unfinished last write"
 	}
 	return ""
@@ -125,7 +129,7 @@ func doubtEpochs(e Evidence) string {
 }
 
 func doubtOwnHighWatermark(e Evidence) string {
-	if hw := e.Log.CheckpointedHighWatermark; e.Log.LogEndOffset < hw {
+	if hw := e.Log.CheckpointedHighWatermark; e.Log.LogEndOffset < hw && !guard.Off(guard.OwnHighWatermarkHeld) {
 		return fmt.Sprintf("the log ends at %d, below its own checkpointed high watermark %d", e.Log.LogEndOffset, hw)
 	}
 	return ""
@@ -142,7 +146,7 @@ func doubtProgress(e Evidence) string {
 // doubtWitnessedBatch: the witness of this machine start and pod says what the page
 // cache held. If that is gone, no other proof can stand.
 func doubtWitnessedBatch(e Evidence) string {
-	if witnessFails(e) != "" {
+	if witnessFails(e) != "" || guard.Off(guard.WitnessedBatchThere) {
 		return ""
 	}
 	w := e.Witness
@@ -175,7 +179,7 @@ func markFails(e Evidence) string {
 		return "none"
 	case m.Session != epoch.NoSession && m.Session == e.Registered.Session:
 		return ""
-	case m.StartID != "" && m.StartID == e.Registered.StartID:
+	case m.StartID != "" && m.StartID == e.Registered.StartID, guard.Off(guard.CleanMarkOfSession):
 		return ""
 	default:
 		return fmt.Sprintf("of session %d, registered is session %d", m.Session, e.Registered.Session)
@@ -189,13 +193,13 @@ func witnessFails(e Evidence) string {
 		return e.WitnessMissing
 	case w == nil:
 		return "none"
-	case w.BootID != e.BootID || e.BootID == "":
+	case (w.BootID != e.BootID || e.BootID == "") && !guard.Off(guard.WitnessOfMachine):
 		return "the machine has restarted"
-	case w.PodUID != e.PodUID:
+	case w.PodUID != e.PodUID && !guard.Off(guard.WitnessOfMachine):
 		return "of another pod"
 	case w.DirectoryID != e.DirectoryID:
 		return "of another directory id"
-	case w.StartID != e.Registered.StartID || w.StartID == "":
+	case (w.StartID != e.Registered.StartID || w.StartID == "") && !guard.Off(guard.WitnessOfStart):
 		return "of another process start than the registered one"
 	default:
 		return ""

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Compare judges the record just read against what this volume knows (rule 7): the
+// newest record that it has acted upon, and the newest epoch in its log. An error says
+// that the record went backwards, or that it waits for recovery, and ends this attempt
+// to register; mark, if not nil, is then what the owner has to swap read for: the
+// report of what this volume knows, for which recovery waits.
+func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) {
+	rec, id := read.Record, s.cfg.Volume.ReplicaID
+	backwards := s.known != nil && !rec.Sees(s.known.LastChange()) || rec.LeaderEpoch < s.log.EpochCache().Latest()
+	if !backwards && rec.Recovery == nil {
+		return nil, nil
+	}
+	v := epoch.RecoveryOf(id, s.known)
+	v.LeaderEpoch = max(v.LeaderEpoch, s.log.EpochCache().Latest())
+	marked, err := epoch.MarkRecovery(rec, v)
+	switch {
+	case err == nil:
+		mark = &marked
+	case !errors.Is(err, epoch.ErrNoChange):
+		return nil, fmt.Errorf("mark the record for recovery: %w", err)
+	}
+	if !backwards {
+		return mark, fmt.Errorf("the partition record waits for recovery at partition epoch %d; nobody registers until it was recovered", rec.PartitionEpoch)
+	}
+	return mark, fmt.Errorf("the partition record went backwards: this volume has acted on partition epoch %d and knows leader epoch %d, the record is at %d and %d; it is marked for recovery",
+		v.PartitionEpoch, v.LeaderEpoch, rec.PartitionEpoch, rec.LeaderEpoch)
+}
+
+// leaveHistory cuts from the log what belongs to a history that a recovery has set
+// aside (epoch.Record.SetAside), before this process registers, and so before it
+// forgets what it knew. It may be repeated.
+func (s *Starting) leaveHistory(rec epoch.Record) error {
+	if s.known == nil {
+		return nil
+	}
+	shared, aside := rec.SetAside(s.cfg.Volume.ReplicaID, *s.known)
+	if !aside {
+		return nil
+	}
+	to, ok := s.log.EpochCache().StartAfter(shared)
+	if !ok {
+		return nil
+	}
+	s.cfg.Log.Info("log cut: a recovery of the partition record has set aside the history that this volume followed",
+		"to", to, "logEndOffset", s.log.EndOffset(), "lastSharedLeaderEpoch", shared, "knownPartitionEpoch", s.known.PartitionEpoch)
+	if err := s.volume.BeginWriting(); err != nil {
+		return err
+	}
+	s.volume.Lower(volumePosition(s, to))
+	if err := s.log.TruncateTo(to); err != nil {
+		return fmt.Errorf("cut the log to offset %d, where the history of the recovered record parts: %w", to, err)
+	}
+	return nil
+}
