@@ -14,14 +14,8 @@ func (n *Node) carryOut(e core.Effect) error {
 	switch e := e.(type) {
 	case core.PersistRecord:
 		n.noteTransition(e.Record)
-		if guard.Off(guard.PersistBeforeActing) {
-			return nil
-		}
 		return n.volume.PersistRecord(e.Record)
 	case core.AssignEpoch:
-		if guard.Off(guard.EpochStartBeforeAppend) {
-			return nil
-		}
 		return n.changeLog(func() error { return n.log.AssignEpoch(e.Epoch) })
 	case core.Truncate:
 		return n.truncate(e)
