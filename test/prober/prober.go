@@ -2,10 +2,12 @@ package prober
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-io/tidemark/test/history"
@@ -23,6 +25,14 @@ type Config struct {
 	Every time.Duration
 	// History is told of every record and answer; a new one if nil.
 	History *history.Log
+	// Promise is how it writes: an idempotent producer with acks=all if zero. A plain one has one request under way, so
+	// that its retries keep the order.
+	Promise history.Promise
+	// Once gives each record one try, so that a refusal is known to mean that the record was not appended. It needs a
+	// plain producer; failures are to be expected.
+	Once bool
+	// Padding is the size of a header that makes records larger, in bytes.
+	Padding int
 	// Options are added to the client's, last.
 	Options []kgo.Opt
 }
@@ -58,6 +68,25 @@ func impatient(brokers []string) []kgo.Opt {
 	}
 }
 
+// producer makes the client's options.
+func (c Config) producer() []kgo.Opt {
+	acks := map[history.Acks]kgo.Acks{history.AcksAll: kgo.AllISRAcks(), history.AcksLeader: kgo.LeaderAck(), history.AcksNone: kgo.NoAck()}
+	opts := append(impatient(c.Brokers),
+		kgo.DefaultProduceTopic(c.Topic),
+		kgo.RequiredAcks(acks[c.Promise.Acks]),
+		kgo.ProducerLinger(0),
+		kgo.MaxBufferedRecords(1_000_000), // an outage must not stop the sending
+		kgo.UnknownTopicRetries(-1),
+	)
+	if c.Promise.Plain {
+		opts = append(opts, kgo.DisableIdempotentWrite())
+	}
+	if c.Once {
+		opts = append(opts, kgo.RecordRetries(0))
+	}
+	return opts
+}
+
 // Start connects and begins to write. It does not wait for the cluster.
 func Start(cfg Config) (*Prober, error) {
 	if cfg.Name == "" {
@@ -69,14 +98,8 @@ func Start(cfg Config) (*Prober, error) {
 	if cfg.History == nil {
 		cfg.History = history.NewLog()
 	}
-	opts := append(impatient(cfg.Brokers),
-		kgo.DefaultProduceTopic(cfg.Topic),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.ProducerLinger(0),
-		kgo.MaxBufferedRecords(1_000_000), // an outage must not stop the sending
-		kgo.UnknownTopicRetries(-1),
-	)
-	client, err := kgo.NewClient(append(opts, cfg.Options...)...)
+	cfg.History.Declare(cfg.Name, cfg.Promise)
+	client, err := kgo.NewClient(append(cfg.producer(), cfg.Options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("prober of %s: %w", cfg.Topic, err)
 	}
@@ -104,12 +127,19 @@ func (p *Prober) send() {
 	sent := time.Now()
 	seq, value := p.cfg.History.Send(p.cfg.Name)
 	record := &kgo.Record{Key: []byte(p.cfg.Name), Value: []byte(value)}
+	if p.cfg.Padding > 0 {
+		record.Headers = []kgo.RecordHeader{{Key: "padding", Value: make([]byte, p.cfg.Padding)}}
+	}
 	// Not the loop's context: a record that has been sent is not taken back when the prober stops.
 	p.client.Produce(context.Background(), record, func(r *kgo.Record, err error) {
-		if err != nil {
-			p.cfg.History.Failed(p.cfg.Name, seq)
-		} else {
+		switch {
+		case err == nil:
 			p.cfg.History.Acked(p.cfg.Name, seq, r.Offset)
+		case p.cfg.Once && errors.Is(err, kerr.NotEnoughReplicas):
+			// Of the errors a leader answers with only this one always means: not appended.
+			p.cfg.History.Rejected(p.cfg.Name, seq)
+		default:
+			p.cfg.History.Failed(p.cfg.Name, seq)
 		}
 		p.answered(sent, r.Offset, err)
 	})

@@ -9,17 +9,18 @@ import (
 	"github.com/tidemark-io/tidemark/test/history"
 )
 
-func consumer(brokers []string, topic string) (*kgo.Client, error) {
-	return kgo.NewClient(append(impatient(brokers),
+func consumer(brokers []string, topic string, options []kgo.Opt) (*kgo.Client, error) {
+	opts := append(impatient(brokers),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}),
-	)...)
+	)
+	return kgo.NewClient(append(opts, options...)...)
 }
 
 // ReadAll reads the topic from its start to its high watermark, and at least
 // to atLeast, which must be positive: a new leader may for a moment not know how
 // far commits went, and an empty topic has no end that a consumer is told of.
-func ReadAll(ctx context.Context, brokers []string, topic string, atLeast int64) ([]history.Record, error) {
-	client, err := consumer(brokers, topic)
+func ReadAll(ctx context.Context, brokers []string, topic string, atLeast int64, options ...kgo.Opt) ([]history.Record, error) {
+	client, err := consumer(brokers, topic, options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", topic, err)
 	}
@@ -50,20 +51,13 @@ func ReadAll(ctx context.Context, brokers []string, topic string, atLeast int64)
 // ends; then it returns what it saw. Records are kept in the order in which
 // they came, whatever their offsets.
 func Follow(ctx context.Context, brokers []string, topic string) (func() []history.Record, error) {
-	client, err := consumer(brokers, topic)
+	r, err := StartReader(brokers, topic)
 	if err != nil {
-		return nil, fmt.Errorf("follow %s: %w", topic, err)
+		return nil, err
 	}
-	var seen []history.Record
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer client.Close()
-		for ctx.Err() == nil {
-			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-				seen = append(seen, history.Record{Offset: r.Offset, Value: string(r.Value)})
-			})
-		}
-	}()
-	return func() []history.Record { <-done; return seen }, nil
+	return func() []history.Record {
+		<-ctx.Done()
+		records, _ := r.Stop() // what went wrong shows in what was read
+		return records
+	}, nil
 }

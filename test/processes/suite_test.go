@@ -1,19 +1,13 @@
 package processes
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,6 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/test/network"
+
+	// What the binaries are made of: a change makes Go run these tests again instead of showing an old result.
+	_ "github.com/tidemark-io/tidemark/controllers"
+	_ "github.com/tidemark-io/tidemark/pkg/replica/incluster"
+	_ "github.com/tidemark-io/tidemark/pkg/replica/standalone"
 )
 
 // env is the one API server, with the operator running against it, that the tests
@@ -34,37 +34,79 @@ type environment struct {
 	kubeconfig string
 	bin        string
 	logs       string
-	server     *envtest.Environment
+	server     *apiServer
+	operator   *operator
+	network    *network.Network // nil on a machine without namespaces
 }
+
+// workDir names, in the environment, the directory with the binaries.
+const workDir = "TIDEMARK_TEST_PROCESSES_DIR"
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+// run builds the binaries, and then runs the tests in namespaces of their own if the
+// machine can do that: the Go compiler may need the network, the processes must not.
 func run(m *testing.M) int {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return m.Run()
+	}
+	if network.Inside() {
+		if _, _, err := network.Enter(); err != nil {
+			return fail(err)
+		}
+		return runWith(m, os.Getenv(workDir))
 	}
 	dir, err := os.MkdirTemp("", "tidemark-processes-")
 	if err != nil {
 		return fail(err)
 	}
 	defer os.RemoveAll(dir)
-	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	cfg, err := server.Start()
+	build := exec.Command("go", "build", "-race", "-o", filepath.Join(dir, "bin")+"/", "./../../cmd/replica", "./../../cmd/manager")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fail(fmt.Errorf("build the binaries: %w\n%s", err, out))
+	}
+	if network.Missing() != nil {
+		return runWith(m, dir)
+	}
+	if err := os.Setenv(workDir, dir); err != nil {
+		return fail(err)
+	}
+	code, _, err := network.Enter()
 	if err != nil {
 		return fail(err)
 	}
-	defer func() { _ = server.Stop() }()
-	if env, err = newEnvironment(dir, server, cfg); err != nil {
-		return fail(err)
+	return code
+}
+
+func runWith(m *testing.M, dir string) int {
+	// A connection to an API server that stands still is given up within a lease.
+	for _, name := range []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"} {
+		if err := os.Setenv(name, "3"); err != nil {
+			return fail(err)
+		}
 	}
-	manager, err := env.startManager()
+	var n *network.Network
+	if network.Inside() {
+		var err error
+		if n, err = network.New(apiAddress); err != nil {
+			return fail(err)
+		}
+	}
+	server, err := startAPIServer(n != nil)
 	if err != nil {
 		return fail(err)
 	}
-	defer func() {
-		_ = manager.Process.Signal(syscall.SIGTERM)
-		_ = manager.Wait()
-	}()
+	defer server.stop()
+	if env, err = newEnvironment(dir, server, n); err != nil {
+		return fail(err)
+	}
+	if env.operator, err = env.newOperator("operator"); err != nil {
+		return fail(err)
+	}
+	if err := env.operator.start(); err != nil {
+		return fail(err)
+	}
+	defer env.operator.end()
 	return m.Run()
 }
 
@@ -73,8 +115,9 @@ func fail(err error) int {
 	return 1
 }
 
-func newEnvironment(dir string, server *envtest.Environment, cfg *rest.Config) (*environment, error) {
-	cfg.QPS = -1
+func newEnvironment(dir string, server *apiServer, n *network.Network) (*environment, error) {
+	cfg := rest.CopyConfig(server.config)
+	cfg.QPS, cfg.Timeout = -1, callTimeout
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -90,7 +133,7 @@ func newEnvironment(dir string, server *envtest.Environment, cfg *rest.Config) (
 	if err != nil {
 		return nil, err
 	}
-	user, err := server.AddUser(envtest.User{Name: "processes", Groups: []string{"system:masters"}}, nil)
+	user, err := server.env.AddUser(envtest.User{Name: "processes", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -98,114 +141,23 @@ func newEnvironment(dir string, server *envtest.Environment, cfg *rest.Config) (
 	if err != nil {
 		return nil, err
 	}
-	e := &environment{api: api, clientset: clientset, config: cfg, kubeconfig: filepath.Join(dir, "kubeconfig"), bin: filepath.Join(dir, "bin"), logs: dir, server: server}
-	if err := os.WriteFile(e.kubeconfig, kubeconfig, 0o600); err != nil {
-		return nil, err
-	}
-	build := exec.Command("go", "build", "-race", "-o", e.bin+"/", "./../../cmd/replica", "./../../cmd/manager")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the binaries: %w\n%s", err, out)
-	}
-	return e, nil
+	e := &environment{api: api, clientset: clientset, config: cfg, kubeconfig: filepath.Join(dir, "kubeconfig"), bin: filepath.Join(dir, "bin"), logs: dir, server: server, network: n}
+	return e, os.WriteFile(e.kubeconfig, kubeconfig, 0o600)
 }
 
-// startManager starts the operator.
-func (e *environment) startManager() (*exec.Cmd, error) {
-	cmd := exec.Command(filepath.Join(e.bin, "manager"), "--replica-image=tidemark:test", "--metrics-address=0", "--health-address=127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
-	log, err := os.Create(filepath.Join(e.logs, "manager.log"))
-	if err != nil {
-		return nil, err
+// command makes one of a binary of ours, on a host if there is a network.
+func (e *environment) command(host *network.Link, binary string, args ...string) *exec.Cmd {
+	path := filepath.Join(e.bin, binary)
+	if host == nil {
+		return exec.Command(path, args...)
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	return cmd, cmd.Start()
+	return host.Command(path, args...)
 }
 
-// partition is a ReplicatedPartition whose pods a kubelet of this package runs.
-type partition struct {
-	t       *testing.T
-	kubelet *kubelet
-	key     types.NamespacedName
-}
-
-// newPartition creates one in a namespace of its own, and waits until it is ready.
-func newPartition(t *testing.T, spec v1alpha1.ReplicatedPartitionSpec) *partition {
-	t.Helper()
-	if env == nil {
-		t.Skip("KUBEBUILDER_ASSETS is not set; `make test` sets it")
+// join makes a host, or none on a machine without namespaces.
+func (e *environment) join() (*network.Link, error) {
+	if e.network == nil {
+		return nil, nil
 	}
-	ns := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	p := &partition{t: t, key: types.NamespacedName{Namespace: ns, Name: "orders"}}
-	if _, err := env.clientset.CoreV1().Namespaces().Create(t.Context(), namespace(ns), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	p.kubelet = &kubelet{t: t, client: env.clientset, namespace: ns, kubeconfig: env.kubeconfig, binary: filepath.Join(env.bin, "replica"),
-		volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.kubelet.run(ctx)
-	}()
-	t.Cleanup(func() {
-		if t.Failed() {
-			p.tell()
-		}
-		cancel()
-		<-done
-	})
-	rp := &v1alpha1.ReplicatedPartition{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: p.key.Name}, Spec: spec}
-	if err := env.api.Create(t.Context(), rp); err != nil {
-		t.Fatal(err)
-	}
-	p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool {
-		return len(rp.Status.ISR) == rp.EffectiveReplicas() && rp.Status.Leader != ""
-	})
-	return p
-}
-
-// tell shows what happened.
-func (p *partition) tell() {
-	rp := &v1alpha1.ReplicatedPartition{}
-	if err := env.api.Get(context.Background(), p.key, rp); err == nil {
-		p.t.Logf("status: %+v", rp.Status)
-	}
-	names, _ := filepath.Glob(filepath.Join(p.kubelet.logs, "*.log"))
-	for _, name := range append(names, filepath.Join(env.logs, "manager.log")) {
-		b, _ := os.ReadFile(name)
-		p.t.Logf("%s:\n%s", filepath.Base(name), tail(b, 8000))
-	}
-}
-
-func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
-
-// await polls the object until it is as wanted.
-func (p *partition) await(what string, ok func(*v1alpha1.ReplicatedPartition) bool) *v1alpha1.ReplicatedPartition {
-	p.t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
-	defer deadline.Stop()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		rp := &v1alpha1.ReplicatedPartition{}
-		if err := env.api.Get(p.t.Context(), p.key, rp); err == nil && ok(rp) {
-			return rp
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			p.t.Fatalf("waited in vain for: %s", what)
-		}
-	}
-}
-
-// brokers are the addresses of all running replicas.
-func (p *partition) brokers() []string {
-	p.kubelet.mu.Lock()
-	defer p.kubelet.mu.Unlock()
-	var out []string
-	for _, c := range p.kubelet.pods {
-		out = append(out, c.ip+":9092")
-	}
-	return out
+	return e.network.Join()
 }
