@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+)
+
+// heal ends all faults and wants a partition that works: everybody back, all in the
+// ISR, logs equal, every acknowledged record there, and a record more taken.
+func (w *world) heal() {
+	w.healing = true
+	w.say("all faults end")
+	w.pcg.Seed(w.cfg.Seed, 5)
+	clear(w.cuts)
+	w.store.down = false
+	for _, h := range w.hosts {
+		h.mend()
+	}
+	if len(w.target) == 0 {
+		for _, r := range w.store.current().Record.Replicas {
+			w.target = append(w.target, r.ID)
+		}
+		w.minISR = w.store.current().Record.WantedMinISR
+	}
+	for _, p := range slices.Clone(w.procs) {
+		if p.zombie || p.stopping {
+			w.kill(p)
+		}
+		p.rate = 1
+	}
+	w.maxValues = w.counters.values + 3
+	final := w.producers[0]
+	var last *sending
+	for round := range 400 {
+		w.now += 100 * time.Millisecond
+		if round > 30 {
+			w.tracing = false // the rest repeats itself
+		}
+		w.round()
+		p := w.leading()
+		if w.failure != nil || w.hopeless() {
+			return
+		}
+		if p == nil || round < 20 {
+			continue
+		}
+		if last == nil && len(final.inFlight) < 5 {
+			last = final.produce()
+		}
+		if w.whole(p) && last != nil && len(final.inFlight) == 0 {
+			w.audit(p)
+			return
+		}
+	}
+	w.fail("liveness", "the partition did not heal:\n%s", w.summary())
+}
+
+// hopeless: nobody is left who may lead, and only an unclean election could go on.
+func (w *world) hopeless() bool { return len(w.store.current().Record.ISR) == 0 }
+
+// round is one round of everybody's work, without any fault.
+func (w *world) round() {
+	w.rest()
+	rec := w.store.current().Record
+	for _, h := range w.hosts {
+		if _, assigned := rec.Replica(h.id); assigned && h.process == nil {
+			w.start(h)
+		}
+	}
+	w.rest()
+	if w.leading() == nil {
+		w.electSome()
+	}
+	w.rest()
+	w.assign()
+	w.rest()
+	for _, p := range slices.Clone(w.procs) {
+		w.turn(p)
+	}
+	for i := 0; len(w.packets) > 0 && i < 1000; i++ {
+		w.arrive(0, false)
+	}
+	for _, p := range w.producers {
+		if len(p.inFlight) > 0 {
+			p.leader = w.believedLeader()
+			p.retry()
+		}
+	}
+	for i := 0; len(w.packets) > 0 && i < 1000; i++ {
+		w.arrive(0, false)
+	}
+	for _, c := range w.consumers {
+		if p := w.leading(); p != nil {
+			w.consume(c, p)
+		}
+	}
+	w.oracle.step()
+}
+
+func (w *world) rest() {
+	for i := 0; len(w.store.calls) > 0 && i < 100; i++ {
+		w.storeAtRest()
+	}
+}
+
+// turn lets one process do its work.
+func (w *world) turn(p *process) {
+	if _, assigned := w.store.current().Record.Replica(p.id); !assigned || p.dead {
+		w.kill(p)
+		return
+	}
+	if p.node == nil {
+		p.ask()
+		return
+	}
+	p.node.Observe(w.store.current())
+	w.after(p)
+	for _, do := range []func(){p.node.Tick, func() { w.after(p) }, func() {
+		for i := 0; p.flush != nil && !p.dead && i < 10; i++ {
+			p.finishFlush()
+		}
+	}, p.ask, func() { w.after(p) }} {
+		if p.dead {
+			return
+		}
+		do()
+	}
+}
+
+// leading is the process that the record names as leader, if it knows.
+func (w *world) leading() *process {
+	rec := w.store.current().Record
+	for _, p := range w.procs {
+		if p.node != nil && p.id == rec.Leader && p.node.Core().Role() == core.Leader && p.node.Identity().Session == rec.LeaderSession {
+			return p
+		}
+	}
+	return nil
+}
+
+// whole reports that nothing is left to be done.
+func (w *world) whole(leader *process) bool {
+	rec := w.store.current().Record
+	if len(rec.Replicas) != len(w.target) || len(rec.ISR) != len(rec.Replicas) || leader.node.Core().HighWatermark() != leader.mirror.end() {
+		return false
+	}
+	for _, id := range rec.ISR {
+		p := w.hosts[id].process
+		if p == nil || p.node == nil || p.mirror.end() != leader.mirror.end() {
+			return false
+		}
+	}
+	return true
+}
+
+// audit is the last judgement: logs equal, and every acknowledged record there once.
+func (w *world) audit(leader *process) {
+	rec := w.store.current().Record
+	for _, id := range rec.ISR {
+		m := w.hosts[id].process.mirror
+		if o := m.commonEnd(leader.mirror); o != m.end() {
+			w.fail("logs equal", "replicas %d and %d differ at offset %d: %s and %s", id, leader.id, o, m, leader.mirror)
+			return
+		}
+	}
+	there := map[uint32]int{}
+	for _, c := range w.oracle.committed {
+		there[c.value]++
+	}
+	for v := range w.oracle.acked {
+		if there[v] == 0 || there[v] > 1 && w.oracle.single[v] {
+			w.fail("J lost write", "v%d was acknowledged with acks=all and is committed %d times", v, there[v])
+			return
+		}
+	}
+	for _, c := range w.consumers {
+		w.readToEnd(c, leader)
+	}
+}
+
+// readToEnd wants a consumer to get at everything that is left.
+func (w *world) readToEnd(c *consumer, leader *process) {
+	for range 200 {
+		w.consume(c, leader)
+	}
+	if end := leader.node.Core().HighWatermark(); c.position != end {
+		w.fail("J unseen", "%s got to %d of %d", c.name, c.position, end)
+	}
+}

@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/go-logr/logr"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
+)
+
+var (
+	topicID = epoch.UUID{0x71, 0xde, 0xa4}
+	discard = logr.Discard()
+)
+
+// host is where a replica lives: a machine, a pod and a volume.
+type host struct {
+	id        epoch.ReplicaID
+	disk      *vfs.Mem
+	memory    *volume.PlainMemory // of the witness: outlives a process, not the pod or the machine
+	boot, pod int
+	process   *process // that has the volume; nil while it is down
+	// content is what the log holds while no process is up; damaged says that it is
+	// not what the last process acknowledged, and that no process has noticed yet.
+	content *mirror
+	damaged bool
+	faulty  bool   // the disk does, or did, fail or run full
+	image   *image // taken earlier
+}
+
+// image is a volume as it was.
+type image struct {
+	disk *vfs.Mem
+}
+
+func newHost(id epoch.ReplicaID) *host {
+	return &host{id: id, disk: vfs.NewMem(), memory: &volume.PlainMemory{}, content: &mirror{}}
+}
+
+// reopen finds out what is on the disk now.
+func (w *world) reopen(h *host) {
+	h.content = &mirror{}
+	l, err := openLog(h.disk, log.Config{Topic: "t", TopicID: topicID, SegmentBytes: w.cfg.SegmentBytes})
+	if err != nil {
+		return
+	}
+	h.content.readAll(l)
+	_ = l.Close()
+}
+
+// take ends the process of a host, so that something can be done to the machine.
+func (w *world) take(h *host) {
+	if h.process != nil {
+		w.kill(h.process)
+	}
+}
+
+// lose notes what a host's disk does not hold any more.
+func (w *world) lose(h *host, before *mirror) {
+	h.damaged = true
+	w.oracle.missing(before, h)
+}
+
+// machineCrash is a power cut: what was not synced may be gone, wholly or in part.
+func (w *world) machineCrash() {
+	h, ok := pick(w, w.hosts)
+	if !ok {
+		return
+	}
+	w.take(h)
+	w.say("the machine of %d loses power", h.id)
+	before := h.content
+	h.disk = h.disk.RandomCrash(w.rng)
+	h.memory = &volume.PlainMemory{}
+	h.boot++
+	w.reopen(h)
+	w.lose(h, before)
+}
+
+// podReplaced gives the replica another pod: the old process is told to stop, or dies.
+func (w *world) podReplaced() {
+	h, ok := pick(w, w.hosts)
+	if !ok {
+		return
+	}
+	if p := h.process; p != nil && p.node != nil && w.chance(60) {
+		p.stopping = true
+		p.node.Stop()
+		w.after(p)
+		if !p.dead {
+			w.finish(p)
+		}
+	}
+	w.take(h)
+	w.say("%d gets another pod", h.id)
+	h.pod++
+	h.memory = &volume.PlainMemory{}
+}
+
+// volumeChanges takes an image of a volume, or puts an earlier one or an empty one in
+// its place, under a witness that may remember the old one.
+func (w *world) volumeChanges() {
+	h, ok := pick(w, w.hosts)
+	if !ok {
+		return
+	}
+	if h.image == nil || w.chance(30) {
+		h.image = &image{disk: h.disk.Crash(vfs.Crash{})}
+		w.say("an image is taken of the volume of %d", h.id)
+		return
+	}
+	w.take(h)
+	before := h.content
+	if w.chance(50) {
+		w.say("the volume of %d is emptied", h.id)
+		h.disk = vfs.NewMem()
+	} else {
+		w.say("the volume of %d is restored from its image", h.id)
+		h.disk = h.image.disk.Crash(vfs.Crash{})
+	}
+	if w.chance(40) {
+		h.pod++
+		h.memory = &volume.PlainMemory{}
+	}
+	w.reopen(h)
+	w.lose(h, before)
+}
+
+// diskFails makes operations of a disk fail, once or until it is mended.
+func (w *world) diskFails() {
+	h, ok := pick(w, w.hosts)
+	if !ok {
+		return
+	}
+	h.faulty = true
+	switch w.rng.IntN(4) {
+	case 0:
+		w.say("the disk of %d works again", h.id)
+		h.disk.SetFault(nil)
+		h.disk.SetCapacity(-1)
+	case 1:
+		w.say("the disk of %d is full", h.id)
+		h.disk.SetCapacity(h.disk.Used() + int64(w.rng.IntN(400)))
+	default:
+		f := &vfs.Fault{After: w.rng.IntN(4), Err: syscall.EIO}
+		f.Kind = []vfs.OpKind{vfs.OpWrite, vfs.OpSync, vfs.OpSync, vfs.OpSyncDir, vfs.OpRename, vfs.OpRead, vfs.OpTruncate}[w.rng.IntN(7)]
+		if w.chance(70) {
+			f.Times = 1
+		}
+		switch {
+		case f.Kind == vfs.OpSync && w.chance(60): // "fsyncgate": the next sync succeeds
+			f.Err = &vfs.Dropped{Err: syscall.EIO}
+		case f.Kind == vfs.OpWrite && w.chance(50): // a torn write
+			f.Err = &vfs.Short{Bytes: int64(w.rng.IntN(100)), Err: syscall.EIO}
+		}
+		w.say("the disk of %d fails at %s, after %d of them, %d times: %v", h.id, f.Kind, f.After, f.Times, f.Err)
+		w.fault(h.disk, vfs.Faults{f}.Judge)
+	}
+}
+
+// fault makes operations of a disk fail, but not those by which the simulator looks at
+// the logs.
+func (w *world) fault(disk *vfs.Mem, judge func(vfs.Op) error) {
+	disk.SetFault(func(op vfs.Op) error {
+		if w.looking {
+			return nil
+		}
+		return judge(op)
+	})
+}
+
+// mend lets a disk work.
+func (h *host) mend() {
+	h.disk.SetFault(nil)
+	h.disk.SetCapacity(-1)
+}
+
+func (h *host) String() string { return fmt.Sprint(h.id) }

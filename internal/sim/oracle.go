@@ -1,0 +1,448 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
+)
+
+// oracle knows what nobody in the simulation knows, and judges after every step. The
+// names of the invariants are those of the protocol notes: I1 to I14; R and a number is
+// a rule of DESIGN.md, J a class of Jepsen's.
+type oracle struct {
+	w         *world
+	committed []commitment // by offset
+	place     map[uint32]epoch.Offset
+	acked     map[uint32]bool // with acks=all
+	single    map[uint32]bool // of idempotent producers: may be in a log once
+	lost      map[uint32]int  // disks that lost a record
+	deleted   epoch.Offset    // below it, retention may have dropped records
+	leaders   map[epoch.LeaderEpoch]*process
+	latestBy  epoch.LeaderEpoch
+	latestHW  epoch.Offset
+	unclean   int // unclean elections so far
+	forgiven  epoch.LeaderEpoch
+}
+
+// commitment is a record that was below some leader's high watermark.
+type commitment struct {
+	entry
+	by     epoch.LeaderEpoch
+	minISR int // so many copies at least were there
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, place: map[uint32]epoch.Offset{}, acked: map[uint32]bool{}, single: map[uint32]bool{}, lost: map[uint32]int{},
+		leaders: map[epoch.LeaderEpoch]*process{}}
+}
+
+// Failure is a broken invariant.
+type Failure struct {
+	// Invariant names it.
+	Invariant string
+	// What happened.
+	What string
+}
+
+func (f *Failure) String() string { return f.Invariant + ": " + f.What }
+
+func (w *world) fail(invariant, format string, args ...any) {
+	if w.failure == nil {
+		w.failure = &Failure{invariant, fmt.Sprintf(format, args...)}
+		w.say("FAILED %s", w.failure)
+	}
+}
+
+// recordChanged judges a change of the record (I9, I10).
+func (o *oracle) recordChanged(old, r epoch.Record) {
+	w := o.w
+	grown := r.PartitionEpoch - old.PartitionEpoch
+	recovers := old.Recovery != nil && r.Recovery == nil
+	switch {
+	case recovers:
+		if r.LeaderEpoch <= old.LeaderEpoch || r.PartitionEpoch <= old.PartitionEpoch {
+			w.fail("I9", "a recovery from %d/%d to %d/%d does not raise both epochs", old.PartitionEpoch, old.LeaderEpoch, r.PartitionEpoch, r.LeaderEpoch)
+		}
+	case grown != 0 && grown != 1:
+		w.fail("I9", "partition epoch %d after %d", r.PartitionEpoch, old.PartitionEpoch)
+	case grown == 0 && (r.LastChange() != old.LastChange() || r.LeaderEpoch != old.LeaderEpoch || r.Leader != old.Leader || !slices.Equal(r.ISR, old.ISR) || !slices.Equal(r.Replicas, old.Replicas)):
+		w.fail("I9", "the record changed without a new partition epoch")
+	case r.LeaderEpoch < old.LeaderEpoch || r.LeaderEpoch > old.LeaderEpoch+1:
+		w.fail("I9", "leader epoch %d after %d", r.LeaderEpoch, old.LeaderEpoch)
+	case r.LeaderEpoch == old.LeaderEpoch && r.Leader != old.Leader && r.Leader != epoch.NoReplica:
+		w.fail("I7", "leader %d after %d in the same epoch", r.Leader, old.Leader)
+	case old.Recovery != nil && grown != 0:
+		w.fail("R7", "the record changed while it waits for recovery")
+	}
+	o.recordShape(r)
+	if u := r.UncleanElection; u != nil && (old.UncleanElection == nil || *old.UncleanElection != *u) {
+		o.unclean++
+	}
+}
+
+func (o *oracle) recordShape(r epoch.Record) {
+	w := o.w
+	if r.Leader != epoch.NoReplica && !r.InSync(r.Leader) {
+		w.fail("I10", "leader %d is not in the ISR %v", r.Leader, r.ISR)
+	}
+	if !slices.IsSorted(r.ISR) || len(slices.Compact(slices.Clone(r.ISR))) != len(r.ISR) {
+		w.fail("I10", "ISR %v is not a sorted set", r.ISR)
+	}
+	if p, _ := r.Replica(r.Leader); r.Leader != epoch.NoReplica && (p.Session != r.LeaderSession || p.Session == epoch.NoSession) {
+		w.fail("R2", "the leader's session is %d, that of replica %d is %d", r.LeaderSession, r.Leader, p.Session)
+	}
+	for _, id := range r.ISR {
+		if p, ok := r.Replica(id); !ok || p.Adding {
+			w.fail("I10", "ISR member %d is not assigned, or being added", id)
+		}
+	}
+}
+
+// mayRefuseToStart judges an error at a start: only trouble of the disk explains it.
+func (o *oracle) mayRefuseToStart(h *host, err error) {
+	if !h.faulty {
+		o.w.fail("start", "replica %d does not start on a healthy disk: %v", h.id, err)
+	}
+}
+
+// opened judges what recovery made of a log: nothing that was there may be gone.
+func (o *oracle) opened(h *host, p *process) {
+	if before := h.content; !h.faulty {
+		for off := max(before.start, p.mirror.start); off < before.end(); off++ {
+			e, _ := before.at(off)
+			if got, ok := p.mirror.at(off); !ok || got != e {
+				o.w.fail("recovery", "%s held %s at offset %d before it was opened again, and holds %v", p, e, off, got)
+				return
+			}
+		}
+	}
+	o.log(p.mirror)
+}
+
+// registered judges the promise of a directory id: who keeps it holds everything.
+func (o *oracle) registered(p *process) { p.host.damaged = false }
+
+// regressed: the record may go back only where that is a fault of the run.
+func (o *oracle) regressed(p *process) {
+	if !o.w.cfg.Faults.Record {
+		o.w.fail("R7", "%s sees a regression of a record that never went back", p)
+	}
+}
+
+// truncatedBelowHW: no committed record may be cut, unless an unclean election was held.
+func (o *oracle) truncatedBelowHW(p *process, to epoch.Offset) {
+	if o.unclean == 0 {
+		o.w.fail("I4", "%s truncates to %d, below its high watermark", p, to)
+	}
+}
+
+// log judges a log by itself (I8).
+func (o *oracle) log(m *mirror) {
+	last := epoch.NoEpoch
+	for i, e := range m.entries {
+		off := m.start + epoch.Offset(i)
+		if e.epoch < last {
+			o.w.fail("I8", "epoch %d follows epoch %d at offset %d", e.epoch, last, off)
+			return
+		}
+		last = e.epoch
+		if got := m.cache.EpochAt(off); got != e.epoch {
+			o.w.fail("I8", "the epoch cache %s has epoch %d for offset %d, the batch has %d", m.cache, got, off, e.epoch)
+			return
+		}
+	}
+	o.matching(m)
+	o.noDoubles(m)
+}
+
+// matching is log matching (I3): the same epoch at the same offset means the same
+// history up to there.
+func (o *oracle) matching(m *mirror) {
+	for _, n := range o.w.mirrors() {
+		if n == m {
+			continue
+		}
+		same := false
+		for off := min(m.end(), n.end()) - 1; off >= max(m.start, n.start); off-- {
+			x, _ := m.at(off)
+			y, _ := n.at(off)
+			if same = same || x.epoch == y.epoch; same && x != y {
+				o.w.fail("I3", "two logs agree behind offset %d, and hold %s and %s there", off, x, y)
+				return
+			}
+		}
+	}
+}
+
+// noDoubles: an idempotent record is in a log at most once (I13).
+func (o *oracle) noDoubles(m *mirror) {
+	seen := map[uint32]bool{}
+	for i, e := range m.entries {
+		if o.single[e.value] && seen[e.value] {
+			o.w.fail("I13", "a log holds v%d twice, the second time at offset %d", e.value, m.start+epoch.Offset(i))
+			return
+		}
+		seen[e.value] = true
+	}
+}
+
+// mirrors are all logs: of the running processes, zombies included, and of the hosts
+// that are down.
+func (w *world) mirrors() []*mirror {
+	out := make([]*mirror, 0, maxReplicas+2)
+	for _, p := range w.procs {
+		out = append(out, p.mirror)
+	}
+	for _, h := range w.hosts {
+		if h.process == nil {
+			out = append(out, h.content)
+		}
+	}
+	return out
+}
+
+// process judges a process after something was done with it.
+func (o *oracle) process(p *process) {
+	c := p.node.Core()
+	hw, start, end := c.HighWatermark(), p.mirror.start, p.mirror.end()
+	if hw < start || hw > end {
+		o.w.fail("I1", "%s: log start %d, high watermark %d, log end %d", p, start, hw, end)
+		return
+	}
+	if c.Role() == core.Leader {
+		o.leader(p)
+	}
+	if int(hw) > len(o.committed) {
+		o.w.fail("I4", "%s has high watermark %d, but only %d records were ever committed", p, hw, len(o.committed))
+		return
+	}
+	o.holds(p.mirror, hw, "I4", func() string { return fmt.Sprintf("%s, with high watermark %d,", p, hw) })
+}
+
+// holds checks that a log has what is committed below an offset.
+func (o *oracle) holds(m *mirror, upTo epoch.Offset, invariant string, who func() string) {
+	for off := max(m.same, m.start); off < upTo && int(off) < len(o.committed); off++ {
+		if e, ok := m.at(off); !ok || e != o.committed[off].entry {
+			o.w.fail(invariant, "%s has %v at offset %d, where %v is committed", who(), orNothing(e, ok), off, o.committed[off].entry)
+			return
+		}
+		m.same = off + 1
+	}
+}
+
+func orNothing(e entry, ok bool) any {
+	if !ok {
+		return "nothing"
+	}
+	return e
+}
+
+// leader judges a leader: I2, I4, I7.
+func (o *oracle) leader(p *process) {
+	w := o.w
+	e := p.node.Core().Record().LeaderEpoch
+	if q := o.leaders[e]; q != nil && q != p {
+		w.fail("I7", "%s and %s both lead epoch %d", q, p, e)
+	}
+	o.leaders[e] = p
+	if p.ledEpoch != e {
+		p.ledEpoch, p.ledHW = e, 0
+		o.forgive(p, e)
+	}
+	hw := p.node.Core().HighWatermark()
+	if hw < p.ledHW {
+		w.fail("I2", "%s leads epoch %d and its high watermark fell from %d to %d", p, e, p.ledHW, hw)
+	}
+	p.ledHW = hw
+	o.deleted = max(o.deleted, p.mirror.start)
+	o.commit(p, hw)
+	o.complete(p, e)
+}
+
+// forgive ends what was committed where the winner of an unclean election knows no
+// more.
+func (o *oracle) forgive(p *process, e epoch.LeaderEpoch) {
+	u := p.node.Core().Record().UncleanElection
+	if u == nil || u.LeaderEpoch != e || o.forgiven >= e {
+		return
+	}
+	o.forgiven = e
+	for off := p.mirror.start; int(off) < len(o.committed); off++ {
+		if got, ok := p.mirror.at(off); !ok || got != o.committed[off].entry {
+			o.w.say("  the unclean election loses what was committed from offset %d on", off)
+			for _, c := range o.committed[off:] {
+				delete(o.place, c.value)
+				delete(o.acked, c.value)
+			}
+			o.committed = o.committed[:off]
+			for _, m := range o.w.mirrors() {
+				m.same = min(m.same, off)
+			}
+			return
+		}
+	}
+}
+
+// commit remembers what a leader counts as committed.
+func (o *oracle) commit(p *process, hw epoch.Offset) {
+	rec := p.node.Core().Record()
+	for off := epoch.Offset(len(o.committed)); off < hw; off++ {
+		e, ok := p.mirror.at(off)
+		if !ok {
+			o.w.fail("I4", "%s commits offset %d, which is not in its log", p, off)
+			return
+		}
+		if was, twice := o.place[e.value]; twice && o.single[e.value] {
+			o.w.fail("I13", "%s is committed at offsets %d and %d", e, was, off)
+		}
+		o.place[e.value] = off
+		o.committed = append(o.committed, commitment{e, rec.LeaderEpoch, rec.MinISR})
+		o.w.say("  %s commits %s at offset %d", p, e, off)
+	}
+}
+
+// complete is leader completeness (I4): a leader has all that was committed by leaders
+// of its epoch and before.
+func (o *oracle) complete(p *process, e epoch.LeaderEpoch) {
+	if p.mirror.start > o.deleted {
+		o.w.fail("I4", "%s starts at %d, retention has dropped only what is below %d", p, p.mirror.start, o.deleted)
+	}
+	upTo := epoch.Offset(len(o.committed))
+	for upTo > 0 && o.committed[upTo-1].by > e {
+		upTo--
+	}
+	o.holds(p.mirror, upTo, "I4", func() string { return fmt.Sprintf("%s, which leads epoch %d,", p, e) })
+}
+
+// step judges what any step may have changed: members of the ISR hold all that is
+// committed (I5, I6), if the volume that the record knows is the one that they have.
+func (o *oracle) step() {
+	rec := o.w.store.current().Record
+	if u := rec.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
+		return // nobody knows yet what is lost
+	}
+	if rec.Recovery != nil {
+		return
+	}
+	for _, id := range rec.ISR {
+		h := o.w.hosts[id]
+		r, _ := rec.Replica(id)
+		if h.damaged || r.DirectoryID.IsZero() {
+			continue
+		}
+		m := h.content
+		if p := h.process; p != nil {
+			if p.node == nil || p.node.Identity().DirectoryID != r.DirectoryID {
+				continue
+			}
+			m = p.mirror
+		}
+		o.holds(m, epoch.Offset(len(o.committed)), "I5", func() string { return fmt.Sprintf("replica %d is in the ISR and", id) })
+	}
+}
+
+// acknowledged judges a success of acks=all (I11, and Jepsen's lost write).
+func (o *oracle) acknowledged(p *process, values []uint32, base epoch.Offset) {
+	o.w.look(p)
+	if p.node.Core().Role() == core.Leader {
+		o.leader(p)
+	}
+	for i, v := range values {
+		off := base + epoch.Offset(i)
+		o.acked[v] = true
+		switch {
+		case off < o.deleted: // it was there once
+		case int(off) >= len(o.committed):
+			o.w.fail("I11", "%s acknowledges v%d at offset %d, and only %d records are committed", p, v, off, len(o.committed))
+		case o.committed[off].value != v:
+			o.w.fail("I11", "%s acknowledges v%d at offset %d, where v%d is committed", p, v, off, o.committed[off].value)
+		}
+	}
+}
+
+// once notes values that may be in a log only once.
+func (o *oracle) once(values []uint32) {
+	for _, v := range values {
+		o.single[v] = true
+	}
+}
+
+// latest judges ListOffsets(latest): what was visible stays visible, for whoever asks a
+// leader of the same or a later epoch (I2, KIP-207).
+func (o *oracle) latest(p *process, v *node.View) {
+	if v.LeaderEpoch < o.latestBy {
+		return
+	}
+	if v.HighWatermark < o.latestHW && o.unclean == 0 {
+		o.w.fail("I2", "%s of epoch %d shows the end %d, a leader of epoch %d has shown %d", p, v.LeaderEpoch, v.HighWatermark, o.latestBy, o.latestHW)
+	}
+	o.latestBy, o.latestHW = v.LeaderEpoch, v.HighWatermark
+}
+
+// consumed judges what a consumer was shown (I12; Jepsen's dirty, inconsistent and
+// skipped reads).
+func (o *oracle) consumed(c *consumer, p *process, off epoch.Offset, e entry) {
+	switch {
+	case off != c.position && off > max(c.position, o.deleted) && c.position >= o.deleted:
+		o.w.fail("J skipped poll", "%s is at %d and is shown %d by %s", c.name, c.position, off, p)
+	case int(off) >= len(o.committed):
+		o.w.fail("I12", "%s shows %s at offset %d to %s, and only %d records are committed", p, e, off, c.name, len(o.committed))
+	case o.committed[off].entry != e:
+		o.w.fail("J inconsistent offset", "%s shows %s at offset %d to %s; committed there is %s", p, e, off, c.name, o.committed[off].entry)
+	}
+}
+
+// outOfRange judges a consumer that is told so: retention explains it, or an unclean
+// election.
+func (o *oracle) outOfRange(c *consumer, v *node.View) {
+	switch {
+	case c.position < v.LogStartOffset:
+		c.position, c.lastEpoch = v.LogStartOffset, epoch.NoEpoch
+	case o.unclean == 0:
+		o.w.fail("J lost write", "%s has read up to %d, and a leader of epoch %d says that it knows %d to %d", c.name, c.position, v.LeaderEpoch, v.LogStartOffset, v.LogEndOffset)
+	default:
+		c.position, c.lastEpoch = v.HighWatermark, epoch.NoEpoch
+	}
+}
+
+// diverges judges a consumer that is told that its history was truncated (KIP-320).
+func (o *oracle) diverges(c *consumer, p *process, at epoch.Entry) {
+	if o.unclean == 0 {
+		o.w.fail("J lost write", "%s has read up to %d, and %s says that histories part at %d", c.name, c.position, p, at.Start)
+	}
+	c.position, c.lastEpoch = min(c.position, at.Start), epoch.NoEpoch
+}
+
+// missing notes which records of a log its host's disk does not hold.
+func (o *oracle) missing(before *mirror, h *host) {
+	now := h.content
+	if h.process != nil {
+		now = h.process.mirror
+	}
+	for off := before.start; off < before.end(); off++ {
+		e, _ := before.at(off)
+		if got, ok := now.at(off); !ok && off >= now.start || ok && got != e {
+			o.lost[e.value]++
+		}
+	}
+	o.afterLoss()
+}
+
+// afterLoss is judged after a disk lost something: a committed record may be gone from
+// everywhere only if as many disks lost it as had to hold it before it was committed.
+func (o *oracle) afterLoss() {
+	for off := o.deleted; int(off) < len(o.committed); off++ {
+		c := o.committed[off]
+		held := slices.ContainsFunc(o.w.mirrors(), func(m *mirror) bool {
+			e, ok := m.at(off)
+			return ok && e == c.entry
+		})
+		if !held && o.lost[c.value] < c.minISR {
+			o.w.fail("durability", "%s, committed at offset %d with min ISR %d, is in no log any more after %d disks lost it", c.entry, off, c.minISR, o.lost[c.value])
+			return
+		}
+	}
+}

@@ -1,0 +1,461 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
+)
+
+// process is one process of a replica: first a node.Starting, then a node.Node. A
+// zombie has lost its volume to a newer process of the same id, and goes on with what
+// it remembers.
+type process struct {
+	w        *world
+	host     *host
+	id       epoch.ReplicaID
+	name     string
+	pod      int
+	starting *node.Starting
+	node     *node.Node
+	dead     bool
+	zombie   bool
+	stopping bool
+	waiting  bool // for a refused registration to be tried again
+
+	rate    float64       // of its clock, against the world's
+	offset  time.Duration // of its clock
+	watched int           // how far it has seen the record's history
+
+	following  epoch.ReplicaID
+	fetching   bool
+	awaiting   bool // a fetch is outstanding
+	asked      core.FetchRequest
+	connection uint64
+
+	flush func() error // under way
+
+	mirror   *mirror
+	ledEpoch epoch.LeaderEpoch
+	ledHW    epoch.Offset
+	shown    string // in the trace
+}
+
+func (p *process) String() string {
+	switch {
+	case p.zombie:
+		return p.name + "(zombie)"
+	case p.node == nil:
+		return p.name + "(starting)"
+	}
+	return p.name
+}
+
+func (p *process) clock() time.Duration {
+	return time.Duration(float64(p.w.now)*p.rate) + p.offset
+}
+
+var epochBegin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// settings are the same for all processes of a run.
+func (w *world) settings() node.Settings {
+	s := node.DefaultSettings()
+	s.SegmentBytes, s.FlushEveryBatch, s.LagTimeMax, s.LeaseDuration = w.cfg.SegmentBytes, w.cfg.EveryBatch, w.cfg.LagTime, w.cfg.Lease
+	if w.cfg.Faults.Retain {
+		s.RetentionBytes = 500
+	}
+	return s
+}
+
+// start starts a process on a host. It may fail at once: the volume is what it is.
+func (w *world) start(h *host) {
+	w.counters.starts++
+	p := &process{w: w, host: h, id: h.id, name: fmt.Sprintf("%d#%d", h.id, w.counters.starts), pod: h.pod, rate: 1, mirror: &mirror{}}
+	if !w.healing && w.chance(30) {
+		p.rate = 0.5 + w.rng.Float64()
+	}
+	starting, err := node.Open(node.Config{
+		Volume: volume.Config{Dir: "/v", Topic: "t", TopicID: topicID, ReplicaID: h.id, BootID: fmt.Sprint("boot", h.boot), PodUID: fmt.Sprint("pod", h.pod),
+			FS: h.disk, Memory: h.memory, NewUUID: w.newUUID, Patiently: func(work func(), _ time.Duration) { work() }},
+		StartID: epoch.StartID(fmt.Sprint("s", w.counters.starts)), Address: epoch.Address{Host: p.name, ClientPort: 1, ReplicationPort: 2},
+		RestartCount: int32(w.counters.starts), Settings: w.settings(), Now: p.clock,
+		Wall: func() time.Time { return epochBegin.Add(p.clock()) }, NewChangeID: w.newChangeID,
+	})
+	if err != nil {
+		w.say("a process of %d does not start: %v", h.id, err)
+		w.oracle.mayRefuseToStart(h, err)
+		return
+	}
+	p.starting = starting
+	w.say("%s opens its volume: log %d..%d, cache %s, recovery %+v", p.name, starting.Log().StartOffset(), starting.Log().EndOffset(), starting.Log().EpochCache(), starting.Recovery())
+	h.process = p
+	w.procs = append(w.procs, p)
+	w.looking = true
+	p.mirror.readAll(starting.Log())
+	w.looking = false
+	w.oracle.opened(h, p)
+	w.store.read(p)
+}
+
+// answered implements caller: the record's answers to the registration, and later to
+// the core.
+func (p *process) answered(c *call, s epoch.Snapshot, err error) {
+	if p.dead {
+		return
+	}
+	if p.node == nil {
+		p.register(c, s, err)
+		return
+	}
+	switch {
+	case c.next != nil && err != nil:
+		p.node.WriteFailed(err)
+	case c.next != nil:
+		p.node.Written(s)
+	case err != nil:
+		p.node.ReadFailed(err)
+	default:
+		p.node.ReadDone(s)
+	}
+	p.w.after(p)
+}
+
+// register takes the next step of the registration.
+func (p *process) register(c *call, s epoch.Snapshot, err error) {
+	w := p.w
+	recovering := c.next != nil && c.next.Recovery != nil
+	switch {
+	case err != nil, recovering:
+		w.store.read(p)
+		return
+	case c.next != nil:
+		p.serve(s)
+		return
+	}
+	mark, err := p.starting.Compare(s)
+	if mark != nil {
+		w.say("%s: %v", p, err)
+		w.store.write(p, s, *mark)
+		return
+	}
+	if err != nil {
+		p.waiting = true
+		return
+	}
+	if p.pod != p.host.pod || p.zombie {
+		w.say("%s ends: its pod was replaced", p)
+		w.kill(p)
+		return
+	}
+	next, err := p.starting.Begin(s)
+	switch {
+	case errors.Is(err, epoch.ErrNoChange):
+		p.serve(s)
+	case errors.As(err, new(*epoch.Refusal)):
+		p.waiting = true
+	case err != nil:
+		w.say("%s does not register: %v", p, err)
+		if s.Record.Recovery != nil {
+			p.waiting = true
+			return
+		}
+		w.kill(p)
+	default:
+		w.store.write(p, s, next)
+	}
+}
+
+// serve makes it a registered process.
+func (p *process) serve(s epoch.Snapshot) {
+	w := p.w
+	mine, ok := s.Record.Replica(p.id)
+	if !ok {
+		p.waiting = true
+		return
+	}
+	p.name = fmt.Sprintf("%d.%d", p.id, mine.Session)
+	w.say("%s is registered with directory id %x", p.name, mine.DirectoryID[:2])
+	p.node = p.starting.Serve(s, node.Ports{
+		Records: records{p}, Fetcher: fetcher{p}, Flush: func(work func() error) { p.flush = work },
+		Effect: p.effect, Regressed: func(epoch.Record, epoch.Record) { w.oracle.regressed(p) },
+	})
+	p.starting = nil
+	p.watched = max(0, len(w.store.versions)-1-w.rng.IntN(3))
+	w.oracle.registered(p)
+	p.node.Start()
+	w.after(p)
+}
+
+// effect watches what the core does.
+func (p *process) effect(e core.Effect) {
+	switch e := e.(type) {
+	case core.Truncate:
+		p.w.say("  %s truncates to %d", p, e.To)
+		if e.BelowHighWatermark {
+			p.w.oracle.truncatedBelowHW(p, e.To)
+		}
+	case core.TruncateFully:
+		p.w.say("  %s empties its log and begins at %d", p, e.StartAt)
+	case core.AssignEpoch:
+		p.w.say("  %s begins epoch %d", p, e.Epoch)
+	case core.Exit:
+		p.w.say("  %s ends: %s", p, e.Reason)
+	}
+}
+
+// records and fetcher are the node's ports.
+type records struct{ p *process }
+
+func (r records) Write(base epoch.Snapshot, next epoch.Record) { r.p.w.store.write(r.p, base, next) }
+func (r records) Read()                                        { r.p.w.store.read(r.p) }
+
+type fetcher struct{ p *process }
+
+func (f fetcher) Follow(leader epoch.ReplicaID, _ epoch.Address, _ epoch.LeaderEpoch) {
+	f.Stop()
+	f.p.following, f.p.fetching = leader, true
+	f.p.connect()
+}
+
+func (f fetcher) Stop() {
+	if f.p.fetching {
+		f.p.disconnect()
+	}
+	f.p.fetching = false
+}
+
+func (fetcher) Wake()                        {}
+func (fetcher) Backoff()                     {}
+func (fetcher) Configure(time.Duration, int) {}
+
+func (p *process) connect() {
+	p.w.counters.connections++
+	p.connection, p.awaiting = uint64(p.w.counters.connections), false
+}
+
+// disconnect lets the leader know, some time.
+func (p *process) disconnect() {
+	p.w.send(&closePacket{from: p.id, to: p.following, connection: p.connection})
+}
+
+// reconnect gives up what is outstanding.
+func (p *process) reconnect() {
+	p.disconnect()
+	if p.awaiting {
+		p.node.FetchFailed(p.asked, false)
+	}
+	p.connect()
+}
+
+// ask sends the next fetch, or reads the record again for a registration that waits.
+// A fetch that is outstanding is given up now and then.
+func (p *process) ask() {
+	if p.waiting {
+		p.waiting = false
+		p.w.store.read(p)
+	}
+	if p.node == nil || !p.fetching {
+		return
+	}
+	if p.awaiting {
+		if p.w.chance(80) {
+			return
+		}
+		p.reconnect()
+		if p.dead || !p.fetching {
+			return
+		}
+	}
+	q, ok := p.node.NextFetch()
+	if !ok {
+		return
+	}
+	me := p.node.Identity()
+	p.asked, p.awaiting = q, true
+	p.w.say("%s asks %d: %s", p, p.following, fetchName(q))
+	p.w.send(&fetchPacket{from: p, to: p.following, query: q, fetch: core.ReplicaFetch{
+		Replica: p.id, Session: me.Session, StartID: me.StartID, DirectoryID: me.DirectoryID, LeaderEpoch: q.LeaderEpoch, Offset: q.Offset,
+		LastEpoch: q.LastEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: p.connection}})
+}
+
+// kill ends a process without a word.
+func (w *world) kill(p *process) {
+	if p.dead {
+		return
+	}
+	w.say("%s dies", p)
+	p.dead = true
+	w.procs = slices.DeleteFunc(w.procs, func(q *process) bool { return q == p })
+	w.store.drop(p)
+	if p.fetching {
+		p.disconnect()
+	}
+	if p.host.process == p {
+		p.host.process = nil
+		p.host.content = p.mirror
+	}
+	if p.zombie {
+		w.oracle.missing(p.mirror, p.host)
+	}
+}
+
+// after looks at a process that something was done with.
+func (w *world) after(p *process) {
+	if p.dead || p.node == nil {
+		return
+	}
+	if err := p.node.Err(); err != nil {
+		w.say("%s must end: %v", p, err)
+		p.node.End()
+		w.look(p)
+		w.kill(p)
+		p.host.damaged = p.host.damaged || p.host.faulty && p.host.process == nil // the promise may have ended
+		return
+	}
+	w.look(p)
+	w.oracle.process(p)
+}
+
+// look brings the mirror in line with the log.
+func (w *world) look(p *process) {
+	w.looking = true
+	p.mirror.update(p.node.Log(), w)
+	w.looking = false
+}
+
+// The moves of processes.
+
+func (w *world) askSome() {
+	if p, ok := pick(w, w.procs); ok {
+		p.ask()
+		w.after(p)
+	}
+}
+
+func (w *world) flushSome() {
+	if p, ok := pick(w, w.procs); ok && p.flush != nil && p.node != nil {
+		p.finishFlush()
+	}
+}
+
+func (p *process) finishFlush() {
+	work := p.flush
+	p.flush = nil
+	p.node.FlushDone(work())
+	p.w.after(p)
+}
+
+func (w *world) startSome() {
+	var down []*host
+	for _, h := range w.hosts {
+		if _, assigned := w.store.current().Record.Replica(h.id); assigned && h.process == nil {
+			down = append(down, h)
+		}
+	}
+	if h, ok := pick(w, down); ok {
+		w.start(h)
+	}
+}
+
+func (w *world) killSome() {
+	if p, ok := pick(w, w.procs); ok {
+		w.kill(p)
+	}
+}
+
+func (w *world) stopSome() {
+	if p, ok := pick(w, w.procs); ok && p.node != nil && !p.zombie {
+		w.say("%s is asked to stop", p)
+		p.stopping = true
+		p.node.Stop()
+		w.after(p)
+	}
+}
+
+// finishSome ends a stop: released, or out of patience.
+func (w *world) finishSome() {
+	p, ok := pick(w, w.procs)
+	if !ok || p.node == nil || !p.stopping || !p.node.Released() && w.chance(70) {
+		return
+	}
+	w.finish(p)
+}
+
+func (w *world) finish(p *process) {
+	for p.flush != nil && !p.dead { // no work of its runs any more
+		p.finishFlush()
+	}
+	if p.dead {
+		return
+	}
+	p.node.End()
+	err := p.node.Finish()
+	w.say("%s stops in good order: %v", p, orOK(err))
+	w.kill(p)
+}
+
+// zombieSome takes the volume away from a process that does not know: the next process
+// of its replica gets it. What the zombie still writes goes nowhere, and its syncs fail,
+// as they do on a device that was detached.
+func (w *world) zombieSome() {
+	p, ok := pick(w, w.procs)
+	if !ok || p.zombie || w.count(func(q *process) bool { return q.zombie }) > 1 {
+		return
+	}
+	w.say("%s becomes a zombie", p)
+	p.zombie = true
+	h := p.host
+	old := h.disk
+	h.disk, h.content = old.Crash(vfs.ProcessCrash()), p.mirror.clone()
+	h.damaged = h.damaged || !w.cfg.EveryBatch // what the zombie goes on to acknowledge is not on the volume
+	w.fault(old, func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync || op.Kind == vfs.OpSyncDir {
+			return syscall.EIO
+		}
+		return nil
+	})
+	h.process = nil
+	h.pod++
+	h.memory = &volume.PlainMemory{}
+}
+
+func (w *world) count(what func(*process) bool) int {
+	n := 0
+	for _, p := range w.procs {
+		if what(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// clockJumps lets a process's clock jump ahead, as a stopped machine's does.
+func (w *world) clockJumps() {
+	if p, ok := pick(w, w.procs); ok {
+		p.offset += time.Duration(w.rng.IntN(30)) * time.Second
+	}
+}
+
+func (w *world) passTime() {
+	w.now += []time.Duration{time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}[w.rng.IntN(6)]
+	for _, p := range slices.Clone(w.procs) {
+		if p.node != nil && !p.dead && w.chance(70) {
+			p.node.Tick()
+			w.after(p)
+		}
+	}
+}
+
+// openLog opens a copy of a disk's log, to see what is there.
+func openLog(disk *vfs.Mem, cfg log.Config) (*log.Log, error) {
+	l, _, err := log.Open(disk.Crash(vfs.ProcessCrash()), "/v", cfg, false, discard)
+	return l, err
+}
