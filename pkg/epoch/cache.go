@@ -96,6 +96,16 @@ func (c Cache) EndOffset(epoch LeaderEpoch, end Offset) (LeaderEpoch, Offset) {
 	}
 }
 
+// StartAfter is where the first epoch above e begins; ok is false if there is none.
+func (c Cache) StartAfter(e LeaderEpoch) (start Offset, ok bool) {
+	for _, x := range c.entries {
+		if x.Epoch > e {
+			return x.Start, true
+		}
+	}
+	return NoOffset, false
+}
+
 // EpochAt is the epoch that owns offset: the newest that begins at or before it.
 func (c Cache) EpochAt(offset Offset) LeaderEpoch {
 	for _, e := range slices.Backward(c.entries) {

@@ -257,3 +257,24 @@ func (c *cluster) consume(client *kgo.Client, n int) []string {
 	}
 	return values
 }
+
+// change writes the record as an operator does, whatever the replicas write meanwhile.
+func (c *cluster) change(next func(epoch.Record) (epoch.Record, error)) {
+	c.t.Helper()
+	for {
+		base, err := c.file.Get(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		r, err := next(base.Record)
+		if err == nil {
+			_, err = c.file.Update(c.t.Context(), base, r)
+		}
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, epoch.ErrConflict) {
+			c.t.Fatal(err)
+		}
+	}
+}

@@ -273,3 +273,41 @@ func TestStoppingWhileTheRecordIsClosedDoesNotWait(t *testing.T) {
 		})
 	}
 }
+
+// Rule 7 to its end: every replica reports, the one that starts too; on request the
+// newest record goes on, and nothing that was acknowledged is lost.
+func TestRecoveryGoesOnFromTheNewestRecord(t *testing.T) {
+	c := newTestCluster(t, 3, 2)
+	c.start(0, 1, 2)
+	first := c.awaitInSync()
+	client := c.producer()
+	c.produce(client, "one")
+	old, err := c.file.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent := (int(first.Leader) + 1) % 3
+	c.stop(absent)
+	newest := c.await("the ISR to shrink", func(r epoch.Record) bool { return len(r.ISR) == 2 })
+	c.produce(client, "two")
+	c.change(func(epoch.Record) (epoch.Record, error) { return old.Record, nil }) // as a restored backup
+	c.await("two reports", func(r epoch.Record) bool { return r.Recovery != nil && len(r.Recovery.Reports) == 2 })
+	c.start(absent)
+	c.await("three reports", func(r epoch.Record) bool { return len(r.Awaited()) == 0 })
+	c.change(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: old.Record.PartitionEpoch, Change: newChangeID()})
+	})
+	c.change(func(r epoch.Record) (epoch.Record, error) {
+		if slices.Contains(r.ISR, epoch.ReplicaID(absent)) || r.Recovered.From != newest.LastChange() {
+			t.Errorf("recovered with the ISR %v from %+v, want the newest record, %+v, without replica %d", r.ISR, r.Recovered.From, newest.LastChange(), absent)
+		}
+		return epoch.Elect(r, epoch.Election{Reason: epoch.ReasonProcessDied, Live: r.ISR, Change: newChangeID(), Now: time.Now()})
+	})
+	if r := c.awaitInSync(); r.LeaderEpoch <= newest.LeaderEpoch+epoch.RecoveryMargin {
+		t.Errorf("leader epoch %d, want more than %d above %d", r.LeaderEpoch, epoch.RecoveryMargin, newest.LeaderEpoch)
+	}
+	c.produce(client, "three")
+	if got, want := c.consume(client, 3), []string{"one", "two", "three"}; !slices.Equal(got, want) {
+		t.Errorf("the log holds %v, want %v", got, want)
+	}
+}

@@ -140,24 +140,34 @@ func (c *Core) HighWatermark() epoch.Offset { return c.hw }
 // EpochStart is the offset at which this leader's epoch began.
 func (c *Core) EpochStart() epoch.Offset { return c.epochStart }
 
-// Observe takes in a record. Older ones are dropped; states may be skipped.
+// Observe takes in a record. Older ones are dropped; states may be skipped, but not the
+// change that was acted upon last: a record whose history lacks it is of another one,
+// whatever its epoch, and a quorum read decides (rule 7). Nothing is done because of a
+// record that waits for recovery but to report what this replica knows: for all else
+// it is as if the API server were away.
 func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	c.now = max(c.now, now)
 	old, rec := c.snap.Record, s.Record
 	switch {
 	case rec.PartitionEpoch < old.PartitionEpoch && !guard.Off(guard.DropOlderRecord):
+		c.heed(rec)
+		return
+	case rec.PartitionEpoch >= old.PartitionEpoch && !rec.Sees(old.LastChange()):
+		c.readSoon()
 		return
 	case rec.PartitionEpoch == old.PartitionEpoch:
-		if rec.LastChange() != old.LastChange() {
-			return // another history: a quorum read decides (ReadDone)
-		}
 		if from == FromWatch && c.role == Leader && rec.Recovery == nil {
 			return // an older heartbeat of our own: its version is of no use
 		}
 		c.snap = s
 		c.rec.settle(s, from)
+		c.heed(rec)
+		return
+	case rec.Recovery != nil:
+		c.heed(rec)
 		return
 	}
+	c.leaveHistory(old, rec)
 	c.snap = s
 	c.rec.settle(s, from)
 	if !guard.Off(guard.PersistBeforeActing) {
@@ -193,13 +203,13 @@ func (c *Core) act(now time.Duration, old epoch.Record) {
 
 // replaced reports that the registration of this process does not count any more: a
 // newer process has registered, or this replica was dropped from the assignment and
-// added again, which starts from nothing. The session of a record that waits for
-// recovery says nothing: nobody can register there.
+// added again, which starts from nothing. After a recovery a session may have been
+// given out twice, in two histories: the start id tells them apart.
 func (c *Core) replaced(rec epoch.Record, me epoch.Replica) bool {
 	if guard.Off(guard.OwnSession) {
 		return false
 	}
-	return me.Session > c.me.Session || me.Session < c.me.Session && rec.Recovery == nil
+	return me.Session != c.me.Session || me.StartID != c.me.StartID
 }
 
 // leadsBy is rule 2: only the session that the record names leads.

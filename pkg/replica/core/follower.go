@@ -150,13 +150,18 @@ func (c *Core) truncate(to epoch.Offset) {
 }
 
 // OutOfRange takes in the leader's log bounds, asked for after a fetch was answered
-// OFFSET_OUT_OF_RANGE (protocol.md 1.11.1).
+// OFFSET_OUT_OF_RANGE (protocol.md 1.11.1). A log with an epoch above the leader's is
+// not cut, as Kafka would do or else ask for ever: no leader of this record's history
+// wrote that, so the record has lost its newest part, and what lies there may be
+// committed. A quorum read decides (rule 7), and recovery gives an epoch above all.
 func (c *Core) OutOfRange(q FetchRequest, leaderStart, leaderEnd epoch.Offset) {
 	if !c.current(q) {
 		return
 	}
 	c.following.outstanding = nil
 	switch end := c.log.EndOffset(); {
+	case c.log.EpochCache().Latest() > q.LeaderEpoch:
+		c.readSoon()
 	case leaderEnd < end:
 		c.truncate(leaderEnd)
 	case leaderStart > end:

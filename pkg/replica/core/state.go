@@ -35,6 +35,9 @@ func clonePtr[T any](p *T) *T {
 	return &v
 }
 
+// Identity is who this process is.
+func (c *Core) Identity() Identity { return c.me }
+
 // MaximalISR is the set that the high watermark is counted over: the record's ISR and
 // every change of it that may still be written (rule 4).
 func (c *Core) MaximalISR() []epoch.ReplicaID { return c.maximalISR() }
@@ -50,32 +53,37 @@ func (c *Core) Position(id epoch.ReplicaID) (epoch.Offset, epoch.Session) {
 
 // AppendState appends a canonical form of the state: two cores of equal form, over
 // equal logs, answer every sequence of events alike. record appends the form of a
-// snapshot; a Version that can decide nothing any more is given as "".
+// snapshot.
 //
-// Instants are told only as past, present or future. That is exact as long as the
-// caller lets time stand still or pass by more than every limit of the Options but
-// the lease: what is past is then beyond every limit, whatever its distance, since
-// only differences from now are ever compared with a limit. What depends on the age
-// of the lease (rule 8: reads and acks below all) and what is only reported
-// ([Core.Progress]) is left out: neither ever decides what is committed.
+// Instants are told only as old or not. That is exact for a caller that lets time pass
+// in two ways: a second before every event, which ends all pauses between retries, and
+// all such seconds together less than half of LagTimeMax; or more than twice LagTimeMax
+// at once. With ShowGrace as long as LagTimeMax and DisconnectGrace shorter than a
+// second, an instant is then within every limit or beyond it, whatever its exact
+// distance. What depends on the age of the lease (rule 8: reads and acks below all) and
+// what is only reported ([Core.Progress]) is left out: neither ever decides what is
+// committed.
 func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte) []byte {
 	b = binary.AppendVarint(b, int64(c.me.ID))
 	b = binary.AppendVarint(b, int64(c.me.Session))
 	b = appendString(b, string(c.me.StartID))
 	b = append(b, c.me.DirectoryID[:]...)
-	s := c.snap
-	if c.role != Leader && !c.stopping && c.rec.pending == nil {
-		s.Version = ""
-	}
-	b = record(b, s)
 	b = append(b, byte(c.role), bit(c.stopping))
+	if c.role == Leader || c.stopping || c.rec.pending != nil {
+		b = record(b, c.snap)
+	} else { // of its record, only what a newer one is compared with is looked at again
+		last := c.snap.Record.LastChange()
+		b = binary.AppendVarint(b, int64(last.PartitionEpoch))
+		b = binary.AppendVarint(b, int64(last.LeaderEpoch))
+		b = appendString(b, string(last.ID))
+	}
 	b = binary.AppendVarint(b, int64(c.hw))
 	b = c.appendRole(b)
 	b = binary.AppendUvarint(b, uint64(len(c.waiters)))
 	for _, w := range c.waiters {
 		b = binary.AppendUvarint(b, w.token)
 		b = binary.AppendVarint(b, int64(w.required))
-		b = append(b, c.age(w.deadline))
+		b = append(b, bit(w.deadline <= c.now))
 	}
 	return c.appendWriter(b)
 }
@@ -100,7 +108,7 @@ func (c *Core) appendRole(b []byte) []byte {
 	for _, r := range c.remotes {
 		shown = shown && r.connection != 0
 	}
-	b = append(b, bit(!shown && c.takeover < c.now))
+	b = append(b, bit(!shown && c.old(c.takeover)))
 	for _, id := range slices.Sorted(maps.Keys(c.remotes)) {
 		r := c.remotes[id]
 		b = binary.AppendVarint(b, int64(id))
@@ -108,7 +116,7 @@ func (c *Core) appendRole(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(r.session))
 		b = binary.AppendVarint(b, int64(r.leaderLEOBefore))
 		b = append(b, r.directory[:]...)
-		b = append(b, c.age(r.caughtUp), c.age(r.fetchedAt), bit(r.connected), bit(!r.connected && r.disconnectedAt < c.now))
+		b = append(b, bit(c.old(r.caughtUp)), bit(c.old(r.fetchedAt)), bit(r.connected))
 		b = binary.AppendUvarint(b, r.connection)
 	}
 	return b
@@ -117,10 +125,11 @@ func (c *Core) appendRole(b []byte) []byte {
 func (c *Core) appendWriter(b []byte) []byte {
 	w := &c.rec
 	b = append(b, bit(w.busy), bit(w.writing), bit(w.wantRead), bit(w.unsettled), bit(w.regressed), bit(w.closed),
-		bit(w.readNotBefore > c.now), bit(w.notBefore > c.now), bit(c.role == Leader && w.heartbeatDue <= c.now), bit(w.pending != nil))
+		bit(c.role == Leader && w.heartbeatDue <= c.now), bit(w.pending != nil))
 	if w.busy && !w.writing {
 		b = binary.AppendVarint(b, int64(w.readChange.PartitionEpoch))
 		b = binary.AppendVarint(b, int64(w.readChange.LeaderEpoch))
+		b = binary.AppendVarint(b, int64(w.readEpoch))
 		b = appendString(b, string(w.readChange.ID))
 	}
 	if p := w.pending; p != nil {
@@ -136,16 +145,8 @@ func (c *Core) appendWriter(b []byte) []byte {
 	return b
 }
 
-// age is 0 for the past, 1 for the present, 2 for the future.
-func (c *Core) age(t time.Duration) byte {
-	switch {
-	case t < c.now:
-		return 0
-	case t == c.now:
-		return 1
-	}
-	return 2
-}
+// old reports that an instant is beyond the limits.
+func (c *Core) old(t time.Duration) bool { return c.now-t > c.opts.LagTimeMax/2 }
 
 func bit(on bool) byte {
 	if on {

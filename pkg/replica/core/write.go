@@ -21,7 +21,8 @@ type recordWriter struct {
 	unsettled     bool // a write failed: no other before a read
 	readNotBefore time.Duration
 	notBefore     time.Duration
-	readChange    epoch.Change // the newest known when the read began
+	readChange    epoch.Change      // the newest known when the read began
+	readEpoch     epoch.LeaderEpoch // the newest in the log then
 	heartbeatDue  time.Duration
 	sentAt        time.Duration // when the outstanding write was begun
 	renewedAt     time.Duration // no observer saw the newest heartbeat before
@@ -177,39 +178,26 @@ func (c *Core) startRead() {
 	w := &c.rec
 	w.busy, w.wantRead, w.unsettled = true, false, false
 	w.readNotBefore = c.now + readRetry
-	w.readChange = c.snap.Record.LastChange()
+	w.readChange, w.readEpoch = c.snap.Record.LastChange(), c.log.EpochCache().Latest()
 	c.emit(ReadRecord{})
 }
 
 // ReadDone takes in a quorum read. One that was begun after a newer record was seen
-// and returns an older one, or another history of the same length, is a regression
-// (rule 7): the record is marked, and nothing else is changed any more.
+// and returns an older one, or another history, is a regression (rule 7): the record is
+// marked, and nothing else is changed any more until it was recovered.
 func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	w.busy, w.closed = false, false
 	rec := s.Record
-	if !rec.Sees(w.readChange) && !guard.Off(guard.MarkRegression) {
+	if c.wentBack(rec) && !guard.Off(guard.MarkRegression) {
 		c.regress(now, s)
 		return
 	}
 	w.regressed = false
 	c.Observe(now, s, FromRead)
+	c.report(now, s)
 	c.advance()
 	c.maybeWrite(now)
-}
-
-func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
-	known := c.snap.Record
-	if !c.rec.regressed {
-		c.rec.regressed = true
-		c.emit(Regression{Read: s.Record, Known: known})
-	}
-	c.rec.wantRead, c.rec.notBefore = true, now+c.opts.LeaseDuration/3
-	marked, err := epoch.MarkRecovery(s.Record, epoch.Recovery{LeaderEpoch: known.LeaderEpoch, PartitionEpoch: known.PartitionEpoch, ReportedBy: c.me.ID})
-	if err == nil {
-		c.rec.busy, c.rec.writing = true, true
-		c.emit(WriteRecord{Base: s, Next: marked})
-	}
 }
 
 // ReadFailed says that the record could not be read; it will be tried again.

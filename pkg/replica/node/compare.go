@@ -36,7 +36,8 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 
 // leaveHistory cuts from the log what belongs to a history that a recovery has set
 // aside (epoch.Record.SetAside), before this process registers, and so before it
-// forgets what it knew. It may be repeated.
+// forgets what it knew. It may be repeated. The witness is not lowered: no leader
+// ordered this, so what it proves is void, and the promise with it.
 func (s *Starting) leaveHistory(rec epoch.Record) error {
 	if s.known == nil {
 		return nil
@@ -51,10 +52,6 @@ func (s *Starting) leaveHistory(rec epoch.Record) error {
 	}
 	s.cfg.Log.Info("log cut: a recovery of the partition record has set aside the history that this volume followed",
 		"to", to, "logEndOffset", s.log.EndOffset(), "lastSharedLeaderEpoch", shared, "knownPartitionEpoch", s.known.PartitionEpoch)
-	if err := s.volume.BeginWriting(); err != nil {
-		return err
-	}
-	s.volume.Lower(volumePosition(s, to))
 	if err := s.log.TruncateTo(to); err != nil {
 		return fmt.Errorf("cut the log to offset %d, where the history of the recovered record parts: %w", to, err)
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
@@ -17,6 +18,8 @@ type Starting struct {
 	recovery log.Recovery
 	known    *epoch.Record // the newest record that the volume has acted upon
 	proven   bool          // the directory id's promise has been judged
+	// rewritten says that what a failed sync may have dropped was written again.
+	rewritten bool
 }
 
 // Open locks the volume, recovers the log and reads what the volume last knew. On an
@@ -83,6 +86,9 @@ func (s *Starting) Begin(read epoch.Snapshot) (next epoch.Record, err error) {
 func (s *Starting) prove(rec epoch.Record) error {
 	mine, _ := rec.Replica(s.cfg.Volume.ReplicaID)
 	if !s.proven {
+		if err := s.distrust(); err != nil {
+			return err
+		}
 		if _, err := s.volume.Prove(rec, s.facts()); err != nil {
 			return err
 		}
@@ -96,6 +102,26 @@ func (s *Starting) prove(rec epoch.Record) error {
 		s.proven = true
 	}
 	return s.volume.Arm(mine.Session, s.cfg.StartID, position(s.log))
+}
+
+// distrust writes the log anew after a failed sync: the page cache may hold what the
+// disk does not, while a sync would say that it does ("fsyncgate"). It must be done
+// before a new directory id makes the failure forgotten.
+func (s *Starting) distrust() error {
+	if s.rewritten || !s.volume.Suspect() || guard.Off(guard.ErrorVoidsPromise) {
+		return nil
+	}
+	s.cfg.Log.Info("a write or sync of this volume had failed: writing the log's end anew", "from", s.log.FlushedOffset(), "logEndOffset", s.log.EndOffset())
+	err := s.log.Rewrite()
+	if err == nil {
+		_, err = s.log.Flush()
+	}
+	if err != nil {
+		s.volume.MarkError()
+		return fmt.Errorf("write the log anew after a failed sync: %w", err)
+	}
+	s.rewritten = true
+	return nil
 }
 
 // flagEveryBatch brings the durable flag in line with the settings, now that the whole
