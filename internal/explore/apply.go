@@ -147,6 +147,11 @@ func (x *Explorer) die(w *world, k actionKind, i, arg int) bool {
 		return x.event(w, i, crashed, 0)
 	}
 	w.machine++
+	for _, e := range x.tables.replicas.things[w.replicas[i]].log[arg:] {
+		if e.value != 0 {
+			w.lost[e.value-1]++
+		}
+	}
 	return x.event(w, i, cut, uint32(arg))
 }
 

@@ -34,7 +34,42 @@ func (x *Explorer) check(w *world) *flaw {
 			}
 		}
 	}
+	if f := x.checkLoss(w); f != nil {
+		return f
+	}
 	return x.checkMatching(w)
+}
+
+// checkLoss judges what is left after machines have lost data.
+func (x *Explorer) checkLoss(w *world) *flaw {
+	if w.machine == 0 {
+		return nil
+	}
+	rec := &x.tables.records.things[w.record]
+	electable := int(w.machine) >= x.MinISR
+	for i := range x.Replicas {
+		electable = electable || rec.isr>>i&1 == 1 && x.promise(w, rec, i)
+	}
+	if !electable && x.watched[Electable] {
+		return flawf(Electable, "after %d machine crashes, with min ISR %d, no volume of the ISR keeps its promise: nobody may lead", w.machine, x.MinISR)
+	}
+	for o := range w.ncommitted {
+		held := int(w.lost[w.committed[o].value-1]) >= x.MinISR || !x.watched[Durable]
+		for i := range x.Replicas {
+			held = held || x.tables.replicas.things[w.replicas[i]].log[o] == w.committed[o]
+		}
+		if !held {
+			return flawf(Durable, "%v, committed at offset %d with min ISR %d, is in no log after %d machines lost it", w.committed[o], o, x.MinISR,
+				w.lost[w.committed[o].value-1])
+		}
+	}
+	return nil
+}
+
+// promise reports that the volume of replica i is still the one that the record knows.
+func (x *Explorer) promise(w *world, rec *recordInfo, i int) bool {
+	r := x.tables.replicas.things[w.replicas[i]].replica
+	return !r.void && r.directory == rec.directory[i]
 }
 
 func (x *Explorer) checkAgreement(w *world, i int, p *replicaInfo) *flaw {
@@ -78,7 +113,7 @@ func (x *Explorer) checkMembers(w *world, record uint32) *flaw {
 	rec := &x.tables.records.things[record]
 	for i := range x.Replicas {
 		p := &x.tables.replicas.things[w.replicas[i]]
-		if rec.isr>>i&1 == 0 || p.replica.void || p.replica.directory != rec.directory[i] {
+		if rec.isr>>i&1 == 0 || !x.promise(w, rec, i) {
 			continue
 		}
 		for o := range w.ncommitted {

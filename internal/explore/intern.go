@@ -84,6 +84,11 @@ type replicaInfo struct {
 	log     [MaxRecords]entry
 }
 
+// asks reports that an answer is to what p may ask now.
+func (p *replicaInfo) asks(m message) bool {
+	return p.follows && p.epoch == int8(m.query.LeaderEpoch) && p.leo == int8(m.query.Offset) && p.replica.log.cache.Latest() == m.query.LastEpoch
+}
+
 // interned are the tables of one exploration.
 type interned struct {
 	everyBatch bool

@@ -40,6 +40,15 @@ const (
 	Acknowledged
 	// Incarnation (I14): who joins the ISR is the process that proved its position.
 	Incarnation
+	// Converges (KIP-279): a follower that is told where the histories part comes closer
+	// to its leader's, and does not ask the same for ever.
+	Converges
+	// Electable (KIP-966): while fewer than min ISR volumes have broken their promise,
+	// somebody is left who may lead.
+	Electable
+	// Durable: a committed record is in some log, unless as many machines lost it as had
+	// to hold it.
+	Durable
 	// BelowHighWatermark: nobody truncates below its high watermark.
 	BelowHighWatermark
 	// OneWrite: a replica has one write of the record outstanding.
@@ -50,7 +59,8 @@ const (
 func (i Invariant) String() string {
 	return [...]string{"I1 offsets", "I2 high watermark monotone", "I3 log matching", "I4 leader completeness", "I4 equal below high watermark",
 		"I5/I6 members complete", "I7 one leader per epoch", "I8 epoch cache", "I9 record history", "I10 record shape", "I11 acknowledged is committed",
-		"I14 proven incarnation", "no truncation below high watermark", "one write outstanding"}[i]
+		"I14 proven incarnation", "a diverging answer brings the logs closer",
+		"a member may lead", "committed is held", "no truncation below high watermark", "one write outstanding"}[i]
 }
 
 // flaw is an invariant that does not hold.
@@ -61,6 +71,14 @@ type flaw struct {
 
 func flawf(i Invariant, format string, args ...any) *flaw {
 	return &flaw{i, fmt.Sprintf(format, args...)}
+}
+
+// converges judges that a diverging answer has cut the log, or the epochs it ended in.
+func (s *stepping) converges(before *replicaInfo, m message) {
+	p := before.replica
+	if m.diverging && s.r.core != nil && len(p.log.entries) == len(s.r.log.entries) && p.log.cache.Equal(s.r.log.cache) {
+		s.flawed(flawf(Converges, "replica %d is told div(%d,%d), cuts nothing and will ask the same for ever", s.r.id, m.common.Epoch, m.common.Start))
+	}
 }
 
 // judge looks at one replica after an event.

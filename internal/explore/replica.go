@@ -8,11 +8,12 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
 
-// long is more than every limit of the core but the lease, of which no exploration
-// sees the end.
+// The limits of the core, and how time passes: see [core.Core.AppendState].
 const (
-	long  = time.Hour
-	lease = 100 * 365 * 24 * time.Hour
+	lagTime = time.Hour
+	long    = 3 * lagTime
+	pause   = time.Second
+	lease   = 100 * 365 * 24 * time.Hour // no exploration sees its end
 )
 
 // replica is all that one replica is: its volume, and its process while that is up.
@@ -46,8 +47,7 @@ func (r *replica) session() epoch.Session {
 	if r.core == nil {
 		return epoch.NoSession
 	}
-	p, _ := r.core.Record().Replica(r.id)
-	return p.Session
+	return r.core.Identity().Session
 }
 
 // crash ends the process; only what is on the volume stays.

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
@@ -23,12 +24,16 @@ func (x *Explorer) work(e event) outcome {
 	if (s.r.core != nil) == (e.kind == started) && e.kind != cut {
 		return outcome{impossible: true}
 	}
+	s.r.now += pause
 	s.do(e)
 	if s.out.impossible {
 		return s.out
 	}
 	s.settle()
 	s.judge(before)
+	if e.kind == gotAnswer && before.asks(x.tables.messages.things[e.arg]) {
+		s.converges(before, x.tables.messages.things[e.arg])
+	}
 	s.out.replica = x.tables.replica(s.r)
 	after := &x.tables.replicas.things[s.out.replica]
 	s.out.acted = s.out.acted || s.out.write != 0 || s.out.acked != 0 || after.hw != before.hw || s.r.reading != before.replica.reading
@@ -61,8 +66,7 @@ func (s *stepping) do(e event) {
 	}
 }
 
-// observe is what comes of the record and of time. What a core is to notice after a
-// pause that is shorter than the other limits is told as of long ago.
+// observe is what comes of the record and of time.
 func (s *stepping) observe(e event) {
 	r := s.r
 	switch e.kind {
@@ -74,27 +78,29 @@ func (s *stepping) observe(e event) {
 	case wrote:
 		r.core.Written(r.now, s.x.tables.records.things[e.arg].snap)
 	case conflicted:
-		r.core.WriteFailed(r.now-long, epoch.ErrConflict)
-		s.settle()
-		r.core.Tick(r.now)
+		r.core.WriteFailed(r.now, epoch.ErrConflict)
 	case gaveUp:
-		r.core.WriteFailed(r.now-long, errNoAnswer)
-		s.settle()
-		r.core.Tick(r.now)
+		r.core.WriteFailed(r.now, errNoAnswer)
+		s.tick(pause)
 	case timePassed:
-		r.now += long
-		r.core.Tick(r.now)
+		s.tick(long)
 	case lostSight:
-		r.core.Disconnected(r.now-long, epoch.ReplicaID(e.arg), connection)
-		r.core.Tick(r.now)
+		r.core.Disconnected(r.now, epoch.ReplicaID(e.arg), connection)
+		s.tick(pause)
 	}
+}
+
+func (s *stepping) tick(d time.Duration) {
+	s.settle()
+	s.r.now += d
+	s.r.core.Tick(s.r.now)
 }
 
 // connection is the number of everybody's connection: a closed one is as good as any.
 const connection = 1
 
 func (x *Explorer) options() core.Options {
-	return core.Options{LeaseDuration: lease, FlushEveryBatch: x.EveryBatch}
+	return core.Options{LagTimeMax: lagTime, ShowGrace: lagTime, DisconnectGrace: pause / 2, LeaseDuration: lease, FlushEveryBatch: x.EveryBatch}
 }
 
 func (s *stepping) start(record uint32) {
@@ -162,11 +168,10 @@ func (s *stepping) ask() {
 		s.out.impossible = true
 		return
 	}
-	rec := r.core.Record()
-	p, _ := rec.Replica(r.id)
-	f := core.ReplicaFetch{Replica: r.id, Session: p.Session, StartID: p.StartID, DirectoryID: r.directoryID(), LeaderEpoch: q.LeaderEpoch,
+	me := r.core.Identity()
+	f := core.ReplicaFetch{Replica: r.id, Session: me.Session, StartID: me.StartID, DirectoryID: me.DirectoryID, LeaderEpoch: q.LeaderEpoch,
 		Offset: q.Offset, LastEpoch: q.LastEpoch, Connection: connection}
-	m := message{to: rec.Leader, fetch: f, query: q}
+	m := message{to: r.core.Record().Leader, fetch: f, query: q}
 	s.out.message = s.x.tables.messages.intern(m, m)
 }
 

@@ -23,7 +23,8 @@ type world struct {
 	crashes    int8
 	machine    int8
 	ncommitted int8
-	pad        [5]int8
+	lost       [MaxRecords]int8 // ghost: machine crashes that took a record, by number
+	pad        [1]int8
 }
 
 const older = 4

@@ -103,6 +103,10 @@ func (c *Core) appendRole(b []byte) []byte {
 	if c.role != Leader {
 		return b
 	}
+	b = append(b, bit(c.isolation.backoff > 0), c.age(c.isolation.notBefore))
+	if c.isolation.backoff > 0 {
+		b = binary.AppendVarint(b, int64(c.isolation.at))
+	}
 	b = binary.AppendVarint(b, int64(c.epochStart))
 	shown := true // once all have connected, it does not matter how long they took
 	for _, r := range c.remotes {
