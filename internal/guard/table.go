@@ -58,6 +58,7 @@ const (
 	WitnessedBatchThere
 	CutVoidsPromise
 	ErrorVoidsPromise
+	RewriteAfterError
 	EveryBatchFlagFirst
 	OwnHighWatermarkHeld
 
@@ -126,6 +127,7 @@ var Rules = [count]Rule{
 	WitnessedBatchThere:  {"witnessed-batch-there", "DESIGN.md, the promise", "an emptied or older volume is taken for the one that was witnessed"},
 	CutVoidsPromise:      {"cut-voids-promise", "DESIGN.md, the promise", "recovery cuts acknowledged records and the directory id is kept"},
 	ErrorVoidsPromise:    {"error-voids-promise", "DESIGN.md rule 10", "a failed sync is forgotten by a restart"},
+	RewriteAfterError:    {"rewrite-after-error", "fsyncgate, DESIGN.md rule 10", "a sync that succeeds after one that failed is believed: a power cut takes what counts under the new directory id"},
 	EveryBatchFlagFirst:  {"every-batch-flag-first", "DESIGN.md, the promise", "weaker acknowledgements are covered by a flag that is still set"},
 	OwnHighWatermarkHeld: {"own-high-watermark-held", "DESIGN.md, the promise", "a log that ends below what it knew to be committed is trusted"},
 

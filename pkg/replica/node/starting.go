@@ -108,7 +108,7 @@ func (s *Starting) prove(rec epoch.Record) error {
 // disk does not, while a sync would say that it does ("fsyncgate"). It must be done
 // before a new directory id makes the failure forgotten.
 func (s *Starting) distrust() error {
-	if s.rewritten || !s.volume.Suspect() || guard.Off(guard.ErrorVoidsPromise) {
+	if s.rewritten || !s.volume.Suspect() || guard.Off(guard.RewriteAfterError) {
 		return nil
 	}
 	s.cfg.Log.Info("a write or sync of this volume had failed: writing the log's end anew", "from", s.log.FlushedOffset(), "logEndOffset", s.log.EndOffset())

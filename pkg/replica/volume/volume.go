@@ -166,6 +166,13 @@ func (v *Volume) FS() vfs.FS { return v.fs }
 // DirectoryID is the id that the directory promise is made under.
 func (v *Volume) DirectoryID() epoch.UUID { return v.id.directoryID }
 
+// Suspect reports that a write or sync failed under the present directory id, so that
+// the page cache may hold what the disk does not, and no sync will write. Write the log
+// anew before Prove, which may draw a new id and then forgets this.
+func (v *Volume) Suspect() bool {
+	return v.errorMark || v.failed.Load() || v.found != nil && v.found.Failed && v.found.DirectoryID == v.id.directoryID
+}
+
 // VolumeID names the volume for its whole life, whatever directory ids it has.
 func (v *Volume) VolumeID() epoch.UUID { return v.id.volumeID }
 

@@ -1,0 +1,302 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func everyBatch(s *Settings) { s.FlushEveryBatch = true }
+
+func TestAnOrderlyStopIsProvenAtTheNextStart(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	a, b := w.procs[0], w.procs[1]
+	must(t, a.start())
+	w.run("replica 0 to lead", w.leads(0))
+	must(t, b.start())
+	r := a.produce("one")
+	w.run("the commit", func() bool { return r.Err == nil })
+	id := b.n.Identity()
+	must(t, b.stop())
+	if w.record.Record.InSync(1) {
+		t.Error("it stopped as a member of the ISR")
+	}
+	b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+	must(t, b.start())
+	if got := b.n.Identity(); got.DirectoryID != id.DirectoryID || got.Session <= id.Session {
+		t.Errorf("%+v came back as %+v", id, got)
+	}
+	w.run("replica 1 to be in sync", w.inSync(0, 1))
+	if got := b.values(); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("replica 1 holds %q", got)
+	}
+}
+
+// The record is on the disk before anything that follows from it is done, and the
+// epoch's start before the first append.
+func TestEffectsKeepTheirOrder(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	p := w.procs[0]
+	must(t, p.start())
+	if want := []string{"core.PersistRecord", "core.AssignEpoch"}; len(p.effects) < 2 || !slices.Equal(p.effects[:2], want) {
+		t.Errorf("the first effects were %q, want %q", p.effects, want)
+	}
+	if got := p.n.Log().EpochCache().Latest(); got != w.record.Record.LeaderEpoch {
+		t.Errorf("the log's newest epoch is %d, the record's %d", got, w.record.Record.LeaderEpoch)
+	}
+	v := p.n.View()
+	if v.Role != core.Leader || v.LeaderEpoch != w.record.Record.LeaderEpoch || !v.MayServe {
+		t.Errorf("published: %+v", v)
+	}
+}
+
+// killAt makes the process panic at the k-th change of its disk.
+type killed struct{}
+
+func killAt(m *vfs.Mem, k int) {
+	seen := 0
+	m.SetFault(func(op vfs.Op) error {
+		if op.Kind == vfs.OpRead || op.Kind == vfs.OpOpen {
+			return nil
+		}
+		if seen++; seen == k {
+			panic(killed{})
+		}
+		return nil
+	})
+}
+
+// survive runs life until it ends or is killed, and says which.
+func survive(life func()) (died bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	life()
+	return false
+}
+
+// One replica by itself: whatever it acknowledged is there after a kill or a power cut
+// at any operation of its disk, and it leads again.
+func TestKilledAtEveryOperation(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(*Settings)
+		end  func(p *proc, seed int)
+	}{
+		{"process, witness", nil, func(p *proc, _ int) { p.kill() }},
+		{"power cut, every batch", everyBatch, func(p *proc, _ int) {
+			p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+		}},
+		{"power cut at random, every batch", everyBatch, func(p *proc, seed int) {
+			p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.RandomCrash(rand.New(rand.NewPCG(uint64(seed), 2))) })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for k := 1; ; k++ {
+				w := newWorld(t, 1, 1, func(s *Settings) {
+					s.SegmentBytes = 200
+					if c.edit != nil {
+						c.edit(s)
+					}
+				})
+				p := w.procs[0]
+				var sent []*Produced
+				life := func() {
+					must(t, p.start())
+					for i := range 12 {
+						r := p.produce(fmt.Sprint("r", i))
+						sent = append(sent, r)
+						w.run("the commit", func() bool { return r.Err == nil })
+					}
+					must(t, p.stop())
+				}
+				killAt(p.disk, k)
+				died := survive(life)
+				p.disk.SetFault(nil)
+				if died {
+					c.end(p, k)
+				}
+				p.n, w.calls = nil, nil
+				if err := p.start(); err != nil {
+					t.Fatalf("operation %d: the next start: %v", k, err)
+				}
+				w.run("it to lead again", w.leads(0))
+				got := p.values()
+				for i, r := range sent {
+					if r.Err == nil && (i >= len(got) || got[i] != fmt.Sprint("r", i)) {
+						t.Fatalf("operation %d: record %d was acknowledged, and the log holds %q", k, i, got)
+					}
+				}
+				if !died {
+					if k < 100 {
+						t.Errorf("only %d operations", k)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// fsyncgate: the sync after the one that failed succeeds, and means nothing. What counts
+// under the new directory id must be written again first.
+func TestRecordsThatAFailedSyncDroppedAreWrittenAgain(t *testing.T) {
+	w := newWorld(t, 2, 2, everyBatch)
+	a, b := w.procs[0], w.procs[1]
+	must(t, a.start())
+	w.run("replica 0 to lead", w.leads(0))
+	must(t, b.start())
+	w.run("both in sync", func() bool { n := len(a.n.View().LiveISR); return n == 2 })
+	first := a.produce("first")
+	w.run("the first commit", func() bool { return first.Err == nil })
+	id := b.n.Identity().DirectoryID
+	b.disk.SetFault(vfs.Faults{{Kind: vfs.OpSync, Name: ".log", Times: 1, Err: &vfs.Dropped{Err: syscall.EIO}}}.Judge)
+	lost := a.produce("second")
+	w.run("the follower to end", func() bool { return b.n.Err() != nil })
+	if !errors.Is(b.n.Err(), syscall.EIO) {
+		t.Fatalf("it ended with %v", b.n.Err())
+	}
+	if b.n.End() == nil {
+		t.Error("End forgot why")
+	}
+	b.n.Close()
+	must(t, b.start())
+	if b.n.Identity().DirectoryID == id {
+		t.Error("the directory id was kept after a failed sync")
+	}
+	w.run("the commit on both", func() bool { return lost.Err == nil })
+	b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+	must(t, b.start())
+	if got := b.values(); !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("a power cut left %q of what was acknowledged", got)
+	}
+}
+
+func TestAfterAFailureEverythingIsRefused(t *testing.T) {
+	w := newWorld(t, 1, 1, everyBatch)
+	p := w.procs[0]
+	must(t, p.start())
+	w.run("it to lead", w.leads(0))
+	waiting := p.produce("waits for its sync")
+	p.disk.SetFault(vfs.Faults{{Kind: vfs.OpSync, Err: syscall.EIO}}.Judge)
+	w.run("the failure", func() bool { return p.n.Err() != nil })
+	if !errors.Is(waiting.Err, core.ErrStorage) {
+		t.Errorf("who waited was told %v", waiting.Err)
+	}
+	if r := p.produce("late"); !errors.Is(r.Err, core.ErrNotLeader) || r.BaseOffset != epoch.NoOffset {
+		t.Errorf("a later produce was answered %+v", r)
+	}
+	p.n.ReplicaFetch(&Fetch{Answer: func(_ core.FetchAnswer, err error) {
+		if !errors.Is(err, core.ErrNotLeader) {
+			t.Errorf("a later fetch was answered %v", err)
+		}
+	}})
+	if _, ok := p.n.NextFetch(); ok {
+		t.Error("it would fetch")
+	}
+}
+
+func TestAFullDiskRefusesAppendsAndKeepsThePromise(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	p := w.procs[0]
+	must(t, p.start())
+	w.run("it to lead", w.leads(0))
+	must(t, p.produce("fits").Err)
+	p.disk.SetCapacity(p.disk.Used() + 10)
+	if r := p.produce("does not fit"); !errors.Is(r.Err, core.ErrStorage) {
+		t.Errorf("answered %v", r.Err)
+	}
+	p.disk.SetCapacity(-1)
+	must(t, p.produce("fits again").Err)
+	if got := p.values(); !slices.Equal(got, []string{"fits", "fits again"}) {
+		t.Errorf("the log holds %q", got)
+	}
+	id := p.n.Identity().DirectoryID
+	p.kill()
+	must(t, p.start())
+	if p.n.Identity().DirectoryID != id {
+		t.Error("the directory id was given up")
+	}
+}
+
+// The answer of the swap was lost: the next attempt finds the registration there.
+func TestARegistrationWhoseAnswerWasLostIsFound(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	s, err := Open(w.procs[0].config())
+	must(t, err)
+	defer s.Close()
+	next, err := s.Begin(w.record)
+	must(t, err)
+	if _, err := w.swap(w.record, next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(w.record); !errors.Is(err, epoch.ErrNoChange) {
+		t.Errorf("the second attempt returned %v", err)
+	}
+	if me := s.Identity(w.record); me.Session != w.record.Record.Replicas[0].Session || me.DirectoryID != s.Volume().DirectoryID() {
+		t.Errorf("%+v", me)
+	}
+}
+
+func TestOnlyOneProcessHasAVolume(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	cfg := w.procs[0].config()
+	held := false
+	cfg.Volume.Lock = func(string, string) (func(), error) {
+		if held {
+			return nil, errors.New("held by another process")
+		}
+		held = true
+		return func() { held = false }, nil
+	}
+	first, err := Open(cfg)
+	must(t, err)
+	if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second process got %v", err)
+	}
+	first.Close()
+	again, err := Open(cfg)
+	must(t, err)
+	again.Close()
+}
+
+// A snapshot of the volume, restored under a witness that knows better.
+func TestAnOlderDiskIsNoticedByTheWitness(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	p := w.procs[0]
+	must(t, p.start())
+	w.run("it to lead", w.leads(0))
+	must(t, p.produce("first").Err)
+	older := p.disk.Clone()
+	must(t, p.produce("second").Err)
+	id := p.n.Identity().DirectoryID
+	p.kill()
+	p.disk = older
+	must(t, p.start())
+	if p.n.Identity().DirectoryID == id {
+		t.Error("the directory id was kept although an acknowledged record is gone")
+	}
+	if w.record.Record.InSync(0) {
+		t.Error("it is still in the ISR")
+	}
+}
