@@ -59,7 +59,10 @@ func (c *cluster) carryOut(p *replica, e core.Effect) {
 	case core.Truncate:
 		c.truncated(p, e.To, p.log.truncate(e.To), e.BelowHighWatermark)
 	case core.TruncateFully:
-		c.note(Event{Kind: Truncated, Replica: p.name, Offset: e.StartAt, Records: p.log.restart(e.StartAt)}, "%s empties its log and begins at %d", p.name, e.StartAt)
+		gone, at := p.log.records, p.log.start
+		p.log.restart(e.StartAt)
+		state := p.state()
+		c.note(Event{Kind: Truncated, Replica: p.name, Offset: at, Records: gone, State: &state}, "%s empties its log and begins at %d", p.name, e.StartAt)
 	case core.AppendFetched:
 		c.appendFetched(p, e)
 	case core.WriteRecord:
@@ -92,7 +95,8 @@ func (c *cluster) truncated(p *replica, to epoch.Offset, gone []Record, below bo
 	if below {
 		what += " (below its high watermark)"
 	}
-	c.note(Event{Kind: Truncated, Replica: p.name, Offset: to, Records: gone}, "%s truncates to %d%s", p.name, to, what)
+	state := p.state()
+	c.note(Event{Kind: Truncated, Replica: p.name, Offset: to, Records: gone, State: &state}, "%s truncates to %d%s", p.name, to, what)
 }
 
 // appendFetched does as the owner of a log does: records, log start, high watermark.

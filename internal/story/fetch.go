@@ -3,6 +3,7 @@ package story
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -96,33 +97,22 @@ type how struct {
 // exchange takes a fetch to its leader and what comes back to its sender. It reports
 // whether the sender has everything now.
 func (c *cluster) exchange(p *replica, q question, h how) (inSync bool) {
-	leader, a, err := c.reach(p.name, q)
 	line := fmt.Sprintf("%s fetch(%d,%d,%d)", p.name, q.request.Offset, q.request.LastEpoch, q.request.LeaderEpoch)
-	sent := Event{Kind: Fetched, Replica: p.name, Text: line, Missed: leader == nil}
-	sent.Peer = nameOf(q.leader)
+	sent := len(c.events) // what follows at the leader comes after it
+	c.event(Event{Kind: Fetched, Replica: p.name, Peer: nameOf(q.leader), Text: line})
+	leader, a, err := c.reach(p.name, q)
+	c.events[sent].Missed = leader == nil
 	if leader != nil {
-		sent.Peer = leader.name
+		c.events[sent].Peer = leader.name
 	}
+	peer := c.events[sent].Peer
 	if h.upto >= 0 {
 		a.Records = firstRecords(a.Records, h.upto)
 	}
-	text := describe(a, err)
-	if err != nil && leader != nil && errors.Is(err, core.ErrOffsetOutOfRange) {
-		text += fmt.Sprintf(" [%d, %d]", leader.log.StartOffset(), leader.log.EndOffset())
-	}
-	back := Event{Kind: Answered, Replica: p.name, Peer: sent.Peer, Text: text, Missed: h.drop, Held: h.hold && err == nil}
-	if !h.quiet || a.Diverging != nil || err != nil && leader != nil {
-		mark := ""
-		if back.Missed {
-			mark = " (answer lost)"
-		} else if back.Held {
-			mark = " (answer held)"
-		}
-		c.print("%s → %s%s", line, text, mark)
-		c.event(sent)
-		if leader != nil {
-			c.event(back)
-		}
+	if h.quiet && a.Diverging == nil && (err == nil || leader == nil) {
+		c.events = slices.Delete(c.events, sent, sent+1)
+	} else {
+		c.tellOfFetch(p, line, leader, a, err, h)
 	}
 	switch {
 	case err != nil:
@@ -130,11 +120,30 @@ func (c *cluster) exchange(p *replica, q question, h how) (inSync bool) {
 	case h.drop:
 		c.fail(p, q, leader, errNoAnswer)
 	case h.hold:
-		p.held = append(p.held, answer{q.request, a})
+		p.held = append(p.held, answer{q.request, a, peer})
 	default:
-		c.deliver(p, answer{q.request, a})
+		c.deliver(p, answer{q.request, a, peer})
 	}
 	return err == nil && a.Diverging == nil && len(a.Records) == 0
+}
+
+// tellOfFetch prints a fetch with its answer.
+func (c *cluster) tellOfFetch(p *replica, line string, leader *replica, a core.FetchResponse, err error, h how) {
+	text := describe(a, err)
+	mark := ""
+	switch {
+	case leader == nil:
+	case errors.Is(err, core.ErrOffsetOutOfRange):
+		text += fmt.Sprintf(" [%d, %d]", leader.log.StartOffset(), leader.log.EndOffset())
+	case h.drop:
+		mark = " (answer lost)"
+	case h.hold && err == nil:
+		mark = " (answer held)"
+	}
+	c.print("%s → %s%s", line, text, mark)
+	if leader != nil {
+		c.event(Event{Kind: Answered, Replica: p.name, Peer: leader.name, Text: text, Missed: h.drop, Held: h.hold && err == nil})
+	}
 }
 
 func describe(a core.FetchResponse, err error) string {

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -96,19 +97,25 @@ type Event struct {
 	Offset       epoch.Offset
 	Epoch        epoch.LeaderEpoch
 	Records      []Record
+	// State is how a cut left Replica; nil for other events.
+	State *ReplicaState
 }
 
 func (c *cluster) states() []ReplicaState {
 	out := make([]ReplicaState, 0, len(c.replicas))
 	for _, p := range c.replicas {
-		s := ReplicaState{Name: p.name, Up: p.up(), Start: p.log.start, End: p.log.EndOffset(), Records: append([]Record(nil), p.log.records...),
-			HighWatermark: epoch.NoOffset, Cache: p.log.cache.String()}
-		if p.up() {
-			s.Role, s.HighWatermark, s.LeaderEpoch = p.core.Role().String(), p.core.HighWatermark(), p.core.Record().LeaderEpoch
-		}
-		out = append(out, s)
+		out = append(out, p.state())
 	}
 	return out
+}
+
+func (p *replica) state() ReplicaState {
+	s := ReplicaState{Name: p.name, Up: p.up(), Start: p.log.start, End: p.log.EndOffset(), Records: slices.Clone(p.log.records),
+		HighWatermark: epoch.NoOffset, Cache: p.log.cache.String()}
+	if p.up() {
+		s.Role, s.HighWatermark, s.LeaderEpoch = p.core.Role().String(), p.core.HighWatermark(), p.core.Record().LeaderEpoch
+	}
+	return s
 }
 
 // recordLine is the record in one line: what matters for who may commit.

@@ -58,11 +58,7 @@ func (l *log) truncate(to epoch.Offset) []Record {
 }
 
 // restart empties the log and lets it begin at an offset.
-func (l *log) restart(at epoch.Offset) []Record {
-	gone := l.records
-	*l = log{start: at, flushed: at, lazy: l.lazy}
-	return gone
-}
+func (l *log) restart(at epoch.Offset) { *l = log{start: at, flushed: at, lazy: l.lazy} }
 
 // raiseStart drops what is below an offset.
 func (l *log) raiseStart(to epoch.Offset) {

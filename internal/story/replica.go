@@ -44,6 +44,7 @@ type question struct {
 type answer struct {
 	request  core.FetchRequest
 	response core.FetchResponse
+	from     string
 }
 
 // write is a swap of the record on its way: the store may not have decided yet.
@@ -104,6 +105,7 @@ func (c *cluster) start(p *replica) error {
 		return err
 	}
 	struck := c.record.InSync(p.id) && !r.InSync(p.id)
+	c.event(Event{Kind: Started, Replica: p.name})
 	c.commit(r)
 	if struck {
 		c.note(Event{Kind: Struck, Replica: p.name}, "%s comes back under another directory id and is struck from the ISR", p.name)
@@ -112,7 +114,6 @@ func (c *cluster) start(p *replica) error {
 	p.me = core.Identity{ID: p.id, Session: mine.Session, StartID: g.StartID, DirectoryID: p.directory}
 	p.core = core.New(p.me, core.Options{FlushEveryBatch: c.everyBatch}, p.log, p.checkpoint, c.changeID)
 	c.reconnect(p)
-	c.event(Event{Kind: Started, Replica: p.name})
 	p.core.Observe(c.now, c.snapshot(), core.FromWrite)
 	c.settle(p)
 	c.see()

@@ -290,7 +290,7 @@ func deliverStep(c *cluster, p *replica, _ []string) error {
 	}
 	a := p.held[0]
 	p.held = p.held[1:]
-	c.event(Event{Kind: Delivered, Replica: p.name, Text: describe(a.response, nil)})
+	c.event(Event{Kind: Delivered, Replica: p.name, Peer: a.from, Text: describe(a.response, nil)})
 	c.deliver(p, a)
 	return nil
 }

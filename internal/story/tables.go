@@ -82,7 +82,7 @@ func (c *cluster) fetchUntilInSync(p *replica) []string {
 			}
 			continue
 		}
-		c.deliver(p, answer{q.request, a})
+		c.deliver(p, answer{q.request, a, leader.name})
 		if a.Diverging == nil {
 			return append(answers, fmt.Sprintf("+%d", len(decode(a.Records).Records)))
 		}
