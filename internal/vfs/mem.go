@@ -93,6 +93,18 @@ func (m *Mem) Used() int64 {
 	return m.used
 }
 
+// split is path.Dir and path.Base of a clean name.
+func split(name string) (dir, base string) {
+	switch i := strings.LastIndexByte(name, '/'); i {
+	case -1:
+		return ".", name
+	case 0:
+		return "/", name[1:]
+	default:
+		return name[:i], name[i+1:]
+	}
+}
+
 func notExist(op OpKind, name string) error {
 	return &fs.PathError{Op: string(op), Path: name, Err: fs.ErrNotExist}
 }
@@ -254,13 +266,13 @@ func (m *Mem) List(dir string) ([]string, error) {
 	}
 	var out []string
 	for name := range m.names {
-		if path.Dir(name) == dir {
-			out = append(out, path.Base(name))
+		if in, base := split(name); in == dir {
+			out = append(out, base)
 		}
 	}
 	for name := range m.dirs {
-		if path.Dir(name) == dir && name != dir {
-			out = append(out, path.Base(name))
+		if in, base := split(name); in == dir && name != dir {
+			out = append(out, base)
 		}
 	}
 	slices.Sort(out)
@@ -288,7 +300,7 @@ func (m *Mem) SyncDir(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pending = slices.DeleteFunc(m.pending, func(c naming) bool {
-		if path.Dir(c.name) != dir {
+		if in, _ := split(c.name); in != dir {
 			return false
 		}
 		c.apply(m.durable)

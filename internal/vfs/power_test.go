@@ -14,7 +14,7 @@ import (
 func outcomes(t *testing.T, m *Mem, show func([]byte) string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for seed := range uint64(2000) {
+	for seed := range uint64(600) {
 		after := m.RandomCrash(rand.New(rand.NewPCG(seed, 0)))
 		b, err := ReadFile(after, "/f", 1<<20)
 		if err != nil {
@@ -153,7 +153,7 @@ func TestHarshestCrashShowsWhatASyncDropped(t *testing.T) {
 
 // A long random life of a file against what must hold of any power cut.
 func TestRandomCrashKeepsWhatWasSyncedAndNotTouchedSince(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		m := NewMem()
 		f := must(m.Create("/f"))(t)
