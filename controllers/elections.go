@@ -106,6 +106,10 @@ func (r *Reconciler) stillDue(ctx context.Context, rp *v1alpha1.ReplicatedPartit
 		if !now.Renewed.Equal(a.Judged.Renewed) {
 			return errOvertaken
 		}
+	case epoch.ReasonLeaderStuck:
+		if !leaderAsks(rec) {
+			return errOvertaken
+		}
 	case epoch.ReasonProcessDied, epoch.ReasonPodTerminating:
 		if now.Leader == epoch.NoReplica {
 			return nil

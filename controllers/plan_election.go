@@ -47,11 +47,22 @@ func planElection(o *Observation, p *Plan) {
 		}
 		p.recheck(handOverWait - o.Deleting[pod.UID])
 	}
+	if leaderAsks(r) && len(o.electable(leader.ID)) > 0 {
+		elect(o, p, epoch.ReasonLeaderStuck, leader.ID, "it gets too few fetches to commit anything, and asks for another leader")
+		return
+	}
 	if o.leaseExpired() {
 		elect(o, p, epoch.ReasonLeaseExpired, leader.ID, o.leaderLost())
 		return
 	}
 	p.recheck(o.leaseDuration() - o.Silence)
+}
+
+// leaderAsks reports that the leader's own session asks to be replaced, since too few
+// members of the ISR fetch from it. If they are down there is nobody to elect; if it is
+// the leader that is cut off from them, another member may do better.
+func leaderAsks(r epoch.Record) bool {
+	return r.Switchover.Isolated() && r.Switchover.Session == r.LeaderSession
 }
 
 // planVacancy fills a leadership that nobody holds. Mostly there is nothing to do:

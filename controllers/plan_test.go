@@ -149,6 +149,20 @@ func TestPlanElections(t *testing.T) {
 			o.Pods[0].DeletionTimestamp = &metav1.Time{}
 			o.Deleting[o.Pods[0].UID] = handOverWait
 		}, []string{"elect PodTerminating of [1 2]"}, "", 0},
+		{"it asks to be replaced, since nobody fetches", func(o *Observation) {
+			o.Record.Switchover = &epoch.Switchover{Session: o.Record.LeaderSession, Reason: epoch.SwitchoverIsolated}
+		}, []string{"elect LeaderStuck of [1 2]"}, "", 0},
+		{"it asks to be replaced, and nobody else is at work", func(o *Observation) {
+			o.Record.Switchover = &epoch.Switchover{Session: o.Record.LeaderSession, Reason: epoch.SwitchoverIsolated}
+			killContainer(o.Pods[1])
+			killContainer(o.Pods[2])
+		}, nil, "", 0},
+		{"an earlier session had asked to be replaced", func(o *Observation) {
+			o.Record.Switchover = &epoch.Switchover{Session: o.Record.LeaderSession - 1, Reason: epoch.SwitchoverIsolated}
+		}, nil, "", 0},
+		{"a switchover for another reason is the leader's own business", func(o *Observation) {
+			o.Record.Switchover = &epoch.Switchover{Session: o.Record.LeaderSession, Reason: "drain"}
+		}, nil, "", 0},
 		{"new, one of three registered", func(o *Observation) {
 			vacate(o, 0)
 			o.Record.Replicas[1].Session, o.Record.Replicas[2].Session = 0, 0

@@ -96,6 +96,30 @@ func RequestSwitchover(r Record, reason string, change ChangeID) (Record, error)
 	return n.next(change), nil
 }
 
+// SwitchoverIsolated is the reason of a leader that asks to be replaced since too few
+// members of the ISR fetch from it. It cannot hand over by itself, to nobody that it
+// reaches; whoever sees more elects.
+const SwitchoverIsolated = string(ReasonLeaderStuck)
+
+// Isolated reports that the leader itself asked, for SwitchoverIsolated.
+func (s *Switchover) Isolated() bool { return s != nil && s.Reason == SwitchoverIsolated }
+
+// WithdrawSwitchover takes back what the leader's own session had asked for.
+func WithdrawSwitchover(r Record, leader ReplicaID, session Session, change ChangeID) (Record, error) {
+	if err := r.frozen(); err != nil {
+		return r, err
+	}
+	switch {
+	case r.Leader != leader || r.LeaderSession != session:
+		return r, refuse(RefusedNotLeader, "replica %d of session %d does not lead", leader, session)
+	case r.Switchover == nil:
+		return r, ErrNoChange
+	}
+	n := r.Clone()
+	n.Switchover = nil
+	return n.next(change), nil
+}
+
 // ElectLastKnown elects the last leader from an empty ISR, for a user who has
 // allowed that with leaderElection.unclean: LastKnownLeader. It must be back on
 // the volume that it led with, and no registered replica may have a longer log.

@@ -102,6 +102,7 @@ type Core struct {
 	waiters    []waiter
 	following  following
 	rec        recordWriter
+	isolation  isolation
 	stopping   bool
 	effects    []Effect
 }
@@ -146,7 +147,7 @@ func (c *Core) EpochStart() epoch.Offset { return c.epochStart }
 // record that waits for recovery but to report what this replica knows: for all else
 // it is as if the API server were away.
 func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
-	c.now = max(c.now, now)
+	now = c.passed(now)
 	old, rec := c.snap.Record, s.Record
 	switch {
 	case rec.PartitionEpoch < old.PartitionEpoch && !guard.Off(guard.DropOlderRecord):
@@ -234,9 +235,16 @@ func (c *Core) resign(to Role) {
 	c.role = to
 }
 
+// passed is the newest time told: what is known of other replicas never gets older by a
+// caller that looked at its clock before another one did.
+func (c *Core) passed(now time.Duration) time.Duration {
+	c.now = max(c.now, now)
+	return c.now
+}
+
 // Tick lets time pass. Call it several times per lag time and lease duration.
 func (c *Core) Tick(now time.Duration) {
-	c.now = max(c.now, now)
+	now = c.passed(now)
 	c.expireWaiters(now)
 	c.advance()
 	c.maybeWrite(now)

@@ -39,7 +39,7 @@ type FetchAnswer struct {
 // Fetch answers a follower and counts its position. The order of the checks is
 // Kafka's: epochs before leadership (KAFKA-14078), divergence before the offset.
 func (c *Core) Fetch(now time.Duration, f ReplicaFetch) (FetchAnswer, error) {
-	c.now = max(c.now, now)
+	now = c.passed(now)
 	if err := c.fence(f.LeaderEpoch); err != nil {
 		return FetchAnswer{}, err
 	}

@@ -205,6 +205,7 @@ func (c *Core) LiveISR(now time.Duration) []epoch.ReplicaID {
 
 // Disconnected says that a replica's fetch connection has closed.
 func (c *Core) Disconnected(now time.Duration, id epoch.ReplicaID, connection uint64) {
+	now = c.passed(now)
 	if r := c.remotes[id]; r != nil && r.connected && r.connection == connection {
 		r.connected = false
 		r.disconnectedAt = now

@@ -19,13 +19,15 @@ func (c *Core) Progress(now time.Duration) epoch.Progress {
 
 func (c *Core) progressOf(id epoch.ReplicaID, now time.Duration) epoch.ReplicaProgress {
 	if id == c.me.ID {
-		return epoch.ReplicaProgress{ID: id, LogEndOffset: c.log.EndOffset(), HighWatermark: c.hw, LeaderEpoch: c.log.EpochCache().Latest(), Live: true}
+		return epoch.ReplicaProgress{ID: id, LogEndOffset: c.log.EndOffset(), HighWatermark: c.hw, LeaderEpoch: c.log.EpochCache().Latest(),
+			Session: c.me.Session, Live: true}
 	}
 	r := c.remotes[id]
 	if r == nil {
 		r = newRemote()
 	}
-	return epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch, Live: c.live(id, now) && r.leo != epoch.NoOffset}
+	return epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch,
+		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset}
 }
 
 // LogStartOffsets are those of the replicas that have fetched in this epoch, for the

@@ -33,7 +33,10 @@ func newBench(t *testing.T, id epoch.ReplicaID, entries ...entry) *bench {
 	me, _ := b.rec.Replica(id)
 	b.core = New(Identity{ID: id, Session: me.Session, StartID: me.StartID, DirectoryID: me.DirectoryID}, Options{}, b.log, 0, b.change)
 	b.core.Observe(0, epoch.Snapshot{Record: b.rec, Version: "registered"}, FromWrite)
-	b.take()
+	if w, at := first[WriteRecord](b.take()); at >= 0 {
+		b.core.Written(0, epoch.Snapshot{Record: w.Next, Version: "heartbeat"})
+		b.take()
+	}
 	return b
 }
 

@@ -78,6 +78,11 @@ func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte)
 		b = appendString(b, string(last.ID))
 	}
 	b = binary.AppendVarint(b, int64(c.hw))
+	if i := c.isolation; i.backoff > 0 { // it has asked to be replaced
+		b = append(b, bit(c.now < i.notBefore))
+		b = binary.AppendVarint(b, int64(i.at))
+		b = binary.AppendVarint(b, int64(i.backoff))
+	}
 	b = c.appendRole(b)
 	b = binary.AppendUvarint(b, uint64(len(c.waiters)))
 	for _, w := range c.waiters {
@@ -102,10 +107,6 @@ func (c *Core) appendRole(b []byte) []byte {
 	}
 	if c.role != Leader {
 		return b
-	}
-	b = append(b, bit(c.isolation.backoff > 0), c.age(c.isolation.notBefore))
-	if c.isolation.backoff > 0 {
-		b = binary.AppendVarint(b, int64(c.isolation.at))
 	}
 	b = binary.AppendVarint(b, int64(c.epochStart))
 	shown := true // once all have connected, it does not matter how long they took

@@ -47,7 +47,7 @@ func (c *Core) successorMayCome() bool {
 func (c *Core) handOver(now time.Duration) (epoch.Record, bool) {
 	rec := c.snap.Record
 	asked := rec.Switchover != nil && rec.Switchover.Session == c.me.Session
-	if !c.stopping && !asked {
+	if !c.stopping && (!asked || rec.Switchover.Isolated()) {
 		return rec, false
 	}
 	best, leo := epoch.NoReplica, epoch.NoOffset

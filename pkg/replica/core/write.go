@@ -71,7 +71,7 @@ func (w *recordWriter) propose(isr []epoch.ReplicaID, s epoch.Snapshot) {
 // carries the wanted ISR change with it.
 func (c *Core) maybeWrite(now time.Duration) {
 	w := &c.rec
-	c.now = max(c.now, now)
+	now = c.passed(now)
 	if w.busy && !(w.writing && guard.Off(guard.OneWriteOutstanding)) || now < w.notBefore {
 		return
 	}
@@ -102,6 +102,9 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 	}
 	if n, ok := c.handOver(now); ok {
 		return n, true
+	}
+	if n, ok := c.told(now); ok {
+		return epoch.Renew(n, time.Time{}, c.opts.LeaseDuration, c.Progress(now)), true
 	}
 	n, err := epoch.ChangeISR(rec, epoch.ISRChange{Leader: c.me.ID, Session: c.me.Session, LeaderEpoch: rec.LeaderEpoch,
 		ISR: c.wantedISR(now), Change: c.changeID()})
