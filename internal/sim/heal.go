@@ -28,7 +28,7 @@ func (w *world) heal() {
 		if p.zombie || p.stopping {
 			w.kill(p)
 		}
-		p.rate = 1
+		p.offset, p.rate = p.clock()-w.now, 1 // it is monotonic
 	}
 	w.maxValues = w.counters.values + 3
 	final := w.producers[0]

@@ -45,7 +45,7 @@ type Config struct {
 	// first, by their timestamps. Zero or less: no limit.
 	SegmentAge time.Duration
 	// ProducerExpiry is after how long without a batch a producer is forgotten, by
-	// ApplyRetention. Zero or less: never.
+	// ExpireProducers. Zero or less: never.
 	ProducerExpiry time.Duration
 }
 

@@ -26,6 +26,8 @@ type producer struct {
 	lastTimestamp int64
 	// batches are the newest ones, oldest first.
 	batches []producerBatch
+	// silentSince is when expire first saw it without a new batch; zero after a batch.
+	silentSince time.Time
 }
 
 // producerBatch is a batch that a producer may send again.
@@ -220,11 +222,21 @@ func (s *ProducerState) overlay(newer *ProducerState) {
 	maps.Copy(s.producers, newer.producers)
 }
 
-// expire forgets producers that wrote nothing for longer than limit.
+// expire forgets producers that wrote nothing for longer than limit, by the caller's
+// clock: the timestamps of records are the clients' own, and those of an import may be
+// years old while its retries are still to come. What was read back from disk counts as
+// new.
 func (s *ProducerState) expire(now time.Time, limit time.Duration) {
 	if limit <= 0 {
 		return
 	}
-	oldest := now.Add(-limit).UnixMilli()
-	maps.DeleteFunc(s.producers, func(_ int64, p producer) bool { return p.lastTimestamp < oldest })
+	for id, p := range s.producers {
+		switch {
+		case p.silentSince.IsZero():
+			p.silentSince = now
+			s.producers[id] = p
+		case now.Sub(p.silentSince) >= limit:
+			delete(s.producers, id)
+		}
+	}
 }

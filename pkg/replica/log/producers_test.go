@@ -2,7 +2,10 @@ package log
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -203,18 +206,40 @@ func TestProducerOutlivesItsBatches(t *testing.T) {
 	}
 }
 
-func TestProducersExpire(t *testing.T) {
+// The timestamps of an import may be years old; its retries come now all the same.
+func TestProducersExpireByTheirSilenceNotByTheirTimestamps(t *testing.T) {
 	cfg := config()
 	cfg.ProducerExpiry = time.Hour
-	l, _ := open(t, newMem(t), cfg, true)
-	now := time.UnixMilli(1_700_000_000_000)
-	for id, age := range map[int64]time.Duration{1: time.Hour, 2: time.Hour + time.Millisecond} {
-		_, err := l.Append(0, []batch.Batch{batch.NewBuilder().Producer(id, 0, 0).Record(now.Add(-age).UnixMilli(), nil, nil).Build()})
+	m := newMem(t)
+	l, _ := open(t, m, cfg, true)
+	write := func(id int64, sequence int32) {
+		t.Helper()
+		_, err := l.Append(0, []batch.Batch{batch.NewBuilder().Producer(id, 0, sequence).Record(0, nil, nil).Build()}) // of 1970
 		must(t, err)
 	}
-	_, err := l.ApplyRetention(now, 2)
-	must(t, err)
-	if got := l.Producers(); got.Len() != 1 || len(got.producers[1].batches) != 1 {
-		t.Fatal(dump(got))
+	known := func(step, want string) {
+		t.Helper()
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(l.Producers().producers))); got != want {
+			t.Errorf("%s: producers %s, want %s", step, got, want)
+		}
 	}
+	now := time.UnixMilli(1_700_000_000_000)
+	write(1, 0)
+	write(2, 0)
+	l.ExpireProducers(now)
+	known("both have just written", "[1 2]")
+	write(2, 1)
+	l.ExpireProducers(now.Add(59 * time.Minute))
+	known("nearly an hour later", "[1 2]")
+	l.ExpireProducers(now.Add(60 * time.Minute))
+	known("an hour after the first has written", "[2]")
+	l.ExpireProducers(now.Add(118 * time.Minute))
+	known("nearly an hour after the second was seen to have written", "[2]")
+	must(t, l.Close())
+	l, _ = open(t, m, cfg, true)
+	known("after a restart, from the batches", "[1 2]")
+	l.ExpireProducers(now.Add(1000 * time.Hour))
+	known("the first look after a restart", "[1 2]")
+	l.ExpireProducers(now.Add(1001 * time.Hour))
+	known("an hour after the first look", "[]")
 }

@@ -84,8 +84,12 @@ func (l *Log) removeFromStart(gone []*segment) error {
 	return l.pruneSnapshots()
 }
 
-// ApplyRetention removes the oldest segments as the limits of Config demand, and
-// forgets producers that have been silent for too long. Only whole segments below
+// ExpireProducers forgets the idempotent producers that have been silent for longer
+// than Config.ProducerExpiry, by now, since an earlier call. Leaders and followers both
+// call it from time to time.
+func (l *Log) ExpireProducers(now time.Time) { l.producers.expire(now, l.cfg.ProducerExpiry) }
+
+// ApplyRetention removes the oldest segments as the limits of Config demand. Only whole segments below
 // the high watermark go (KAFKA-5634), first for their age, then for the log's size.
 // A segment without timestamps is as old as its file. It returns the log's start
 // afterwards.
@@ -95,7 +99,6 @@ func (l *Log) ApplyRetention(now time.Time, hw epoch.Offset) (epoch.Offset, erro
 	if err := l.writable(); err != nil {
 		return epoch.NoOffset, err
 	}
-	l.producers.expire(now, l.cfg.ProducerExpiry)
 	start := l.StartOffset()
 	n := l.expired(now, hw)
 	n = max(n, l.surplus(hw))

@@ -30,6 +30,8 @@ type Node struct {
 	produces    map[uint64]func(error) // waiting for their commit, by token
 	lastToken   uint64
 	parked      []*Fetch
+	deletions   []waitingDeletion
+	flag        flag // of EveryBatch, as the volume is to have it
 	flushing    bool
 	failed      error // the volume is not to be trusted any more, or the process is to end
 	full        bool  // the last append found no space
@@ -105,6 +107,11 @@ func (n *Node) configure(s Settings) {
 			return
 		}
 	}
+	if !n.settings.FlushEveryBatch && s.FlushEveryBatch {
+		n.flag = flagWanted // once all that was acknowledged before is synced, too
+	} else if !s.FlushEveryBatch {
+		n.flag = flagSettled
+	}
 	n.settings = s
 	n.core.SetOptions(s.core())
 	n.ports.Fetcher.Configure(s.FetchMaxWait, s.FetchMaxBytes)
@@ -137,6 +144,7 @@ func (n *Node) settle() {
 	}
 	n.publish()
 	n.answerParked()
+	n.answerDeletions()
 	if n.stopping && !n.released && n.core.Released() {
 		n.released = true
 	}

@@ -96,56 +96,30 @@ func survive(life func()) (died bool) {
 }
 
 // One replica by itself: whatever it acknowledged is there after a kill or a power cut
-// at any operation of its disk, and it leads again.
+// at any operation of its disk, with another one during the start after it, and it
+// leads again.
 func TestKilledAtEveryOperation(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		edit func(*Settings)
-		end  func(p *proc, seed int)
+		name  string
+		edit  func(*Settings)
+		end   func(p *proc, rng *rand.Rand)
+		seeds int
 	}{
-		{"process, witness", nil, func(p *proc, _ int) { p.kill() }},
-		{"power cut, every batch", everyBatch, func(p *proc, _ int) {
+		{"process, witness", func(*Settings) {}, func(p *proc, _ *rand.Rand) { p.kill() }, 1},
+		{"power cut, every batch", everyBatch, func(p *proc, _ *rand.Rand) {
 			p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
-		}},
-		{"power cut at random, every batch", everyBatch, func(p *proc, seed int) {
-			p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.RandomCrash(rand.New(rand.NewPCG(uint64(seed), 2))) })
-		}},
+		}, 1},
+		{"power cut at random, every batch", everyBatch, func(p *proc, rng *rand.Rand) {
+			p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.RandomCrash(rng) })
+		}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			for k := 1; ; k++ {
-				w := newWorld(t, 1, 1, func(s *Settings) {
-					s.SegmentBytes = 200
-					if c.edit != nil {
-						c.edit(s)
-					}
-				})
-				p := w.procs[0]
-				var sent []*Produced
-				life := func() {
-					must(t, p.start())
-					for i := range 12 {
-						r := p.produce(fmt.Sprint("r", i))
-						sent = append(sent, r)
-						w.run("the commit", func() bool { return r.Err == nil })
-					}
-					must(t, p.stop())
-				}
-				killAt(p.disk, k)
-				died := survive(life)
-				p.disk.SetFault(nil)
-				if died {
-					c.end(p, k)
-				}
-				p.n, w.calls = nil, nil
-				if err := p.start(); err != nil {
-					t.Fatalf("operation %d: the next start: %v", k, err)
-				}
-				w.run("it to lead again", w.leads(0))
-				got := p.values()
-				for i, r := range sent {
-					if r.Err == nil && (i >= len(got) || got[i] != fmt.Sprint("r", i)) {
-						t.Fatalf("operation %d: record %d was acknowledged, and the log holds %q", k, i, got)
-					}
+				died := true
+				for seed := range c.seeds {
+					rng := rand.New(rand.NewPCG(uint64(k), uint64(seed)))
+					died = killedAt(t, k, 1+rng.IntN(40), c.edit, func(p *proc) { c.end(p, rng) })
 				}
 				if !died {
 					if k < 100 {
@@ -156,6 +130,53 @@ func TestKilledAtEveryOperation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// killedAt runs a life that dies at its k-th operation, unless it has fewer, and then
+// once more at the again-th of the next start.
+func killedAt(t *testing.T, k, again int, edit func(*Settings), end func(*proc)) (died bool) {
+	t.Helper()
+	w := newWorld(t, 1, 1, func(s *Settings) { s.SegmentBytes = 200; edit(s) })
+	p := w.procs[0]
+	var sent []*Produced
+	died = p.dies(k, end, func() {
+		must(t, p.start())
+		for i := range 12 {
+			r := p.produce(fmt.Sprint("r", i))
+			sent = append(sent, r)
+			w.run("the commit", func() bool { return r.Err == nil })
+		}
+		must(t, p.stop())
+	})
+	p.dies(again, end, func() {
+		must(t, p.start())
+		w.run("it to lead", w.leads(0))
+	})
+	p.n = nil
+	if err := p.start(); err != nil {
+		t.Fatalf("operations %d and %d: the next start: %v", k, again, err)
+	}
+	w.run("it to lead again", w.leads(0))
+	got := p.values()
+	for i, r := range sent {
+		if r.Err == nil && (i >= len(got) || got[i] != fmt.Sprint("r", i)) {
+			t.Fatalf("operations %d and %d: record %d was acknowledged, and the log holds %q", k, again, i, got)
+		}
+	}
+	return died
+}
+
+// dies runs life, with a kill at its k-th operation and then end; it reports false if
+// there were fewer.
+func (p *proc) dies(k int, end func(*proc), life func()) bool {
+	killAt(p.disk, k)
+	died := survive(life)
+	p.disk.SetFault(nil)
+	p.w.calls = nil
+	if died {
+		end(p)
+	}
+	return died
 }
 
 // fsyncgate: the sync after the one that failed succeeds, and means nothing. What counts

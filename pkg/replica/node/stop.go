@@ -66,6 +66,7 @@ func (n *Node) completeAll(err error) {
 		delete(n.produces, token)
 		done(err)
 	}
+	n.failDeletions(err)
 }
 
 // Finish flushes everything and writes the clean mark, in this order, and closes

@@ -23,6 +23,7 @@ func (n *Node) upkeep() {
 	}
 	if now-n.synced >= syncEvery && n.failed == nil {
 		n.synced = now
+		n.log.ExpireProducers(n.cfg.Wall())
 		n.retain()
 		if n.log.FlushedOffset() < n.log.EndOffset() {
 			n.flush()
@@ -63,10 +64,21 @@ func (n *Node) retain() {
 	}
 }
 
+// flag is how far the durable flag of EveryBatch is behind the settings. It may be set
+// only after a sync, begun when every acknowledgement already waited for one, of the
+// whole log and its directories: until then something acknowledged may be unsynced.
+type flag int
+
+const (
+	flagSettled  flag = iota
+	flagWanted        // the settings say EveryBatch; the sync is still to begin
+	flagSyncing       // it has begun
+)
+
 // flushSoon makes the log's tail durable in the background where that is asked for;
 // appends of the meantime share the next fsync.
 func (n *Node) flushSoon() {
-	if n.settings.FlushEveryBatch && n.log.FlushedOffset() < n.log.EndOffset() {
+	if n.settings.FlushEveryBatch && (n.log.FlushedOffset() < n.log.EndOffset() || n.flag == flagWanted) {
 		n.flush()
 	}
 }
@@ -77,6 +89,9 @@ func (n *Node) flush() {
 		return
 	}
 	n.flushing = true
+	if n.flag == flagWanted {
+		n.flag = flagSyncing
+	}
 	n.ports.Flush(func() error {
 		_, err := n.log.Flush()
 		return err
@@ -92,6 +107,13 @@ func (n *Node) FlushDone(err error) {
 	if err != nil {
 		n.fail(err)
 		return
+	}
+	if n.flag == flagSyncing {
+		n.flag = flagSettled
+		if err := n.volume.SetEveryBatch(); err != nil {
+			n.flag = flagWanted // without the flag there is only no proof by it
+			n.cfg.Log.Error(err, "EveryBatch is in force, and cannot be noted on the volume; it is tried again with the next sync")
+		}
 	}
 	n.core.Flushed()
 	n.ports.Fetcher.Wake()

@@ -19,7 +19,7 @@ var topicID = epoch.UUID{1, 2, 3}
 // world is a partition in one goroutine: the record, the network, and a clock that
 // moves when it is told to.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	now      time.Duration
 	settings Settings
 	record   epoch.Snapshot
@@ -42,7 +42,7 @@ type proc struct {
 	effects   []string
 }
 
-func newWorld(t *testing.T, replicas, minISR int, edit func(*Settings)) *world {
+func newWorld(t testing.TB, replicas, minISR int, edit func(*Settings)) *world {
 	w := &world{t: t, settings: DefaultSettings()}
 	if edit != nil {
 		edit(&w.settings)
