@@ -17,6 +17,7 @@ func (x *Explorer) apply(w *world, a action) (bool, *flaw) {
 	}
 	x.normalize(w)
 	f := x.check(w)
+	x.forget(w)
 	if f == nil && x.flawed != 0 {
 		f = &x.tables.flaws[x.flawed]
 	}
@@ -278,6 +279,22 @@ func (x *Explorer) normalize(w *world) {
 	}
 	if x.SkipNothing {
 		x.normalizeVersions(w)
+	}
+}
+
+// forget drops in which epochs records were committed, once no leader of an earlier
+// epoch is left and none can come.
+func (x *Explorer) forget(w *world) {
+	eldest := x.tables.records.things[w.record].epoch
+	for i := range x.Replicas {
+		if p := &x.tables.replicas.things[w.replicas[i]]; p.leads {
+			eldest = min(eldest, p.epoch)
+		}
+	}
+	for o := range w.ncommitted {
+		if w.by[o] <= eldest && !x.SkipNothing {
+			w.by[o] = 0
+		}
 	}
 }
 

@@ -119,9 +119,12 @@ func (c *Core) appendRole(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(id))
 		b = binary.AppendVarint(b, int64(r.leo))
 		b = binary.AppendVarint(b, int64(r.session))
-		b = binary.AppendVarint(b, int64(r.leaderLEOBefore))
 		b = append(b, r.directory[:]...)
-		b = append(b, bit(c.old(r.caughtUp)), bit(c.old(r.fetchedAt)), bit(r.connected))
+		b = append(b, bit(c.old(r.caughtUp)), bit(r.connected))
+		if r.leo != epoch.NoOffset && c.old(r.caughtUp) && !c.old(r.fetchedAt) { // the last fetch may make it caught up
+			b = binary.AppendVarint(b, int64(r.leaderLEOBefore))
+		}
+		b = append(b, 0xff)
 		b = binary.AppendUvarint(b, r.connection)
 	}
 	return b
