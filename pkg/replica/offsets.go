@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // ListOffsets implements kafka.Partition (protocol.md 1.16).
@@ -30,6 +31,10 @@ func (r *Replica) ListOffsets(_ context.Context, q kafka.ListOffsetsRequest) (ka
 		}
 		return at(v.HighWatermark), nil
 	case kafka.TimestampMax:
+		if v.Behind() {
+			// The newest below a high watermark that lags may not be the newest committed.
+			return kafka.ListOffsetsResult{}, core.ErrOffsetNotAvailable
+		}
 		return r.found(v)(r.node.Log().MaxTimestamp(v.HighWatermark))
 	}
 	return r.found(v)(r.node.Log().OffsetForTimestamp(q.Timestamp, v.HighWatermark))
@@ -60,6 +65,27 @@ func (r *Replica) EpochEndOffset(_ context.Context, current, e epoch.LeaderEpoch
 	}
 	found, end := v.EpochCache.EndOffset(e, v.LogEndOffset)
 	return found, end, nil
+}
+
+// DeleteRecords implements kafka.Partition (protocol.md 1.15).
+func (r *Replica) DeleteRecords(ctx context.Context, q kafka.DeleteRecordsRequest) (epoch.Offset, error) {
+	type outcome struct {
+		low epoch.Offset
+		err error
+	}
+	answer := make(chan outcome, 1)
+	d := node.Deletion{Before: q.Offset, Timeout: q.Timeout, Done: func(low epoch.Offset, err error) { answer <- outcome{low, err} }}
+	if !r.mailbox.post(func(n *node.Node) { n.Delete(d) }) {
+		return epoch.NoOffset, core.ErrNotLeader
+	}
+	select {
+	case o := <-answer:
+		return o.low, o.err
+	case <-ctx.Done():
+		return epoch.NoOffset, core.ErrTimedOut
+	case <-r.mailbox.ended:
+		return epoch.NoOffset, core.ErrNotLeader
+	}
 }
 
 // producerIDsPerSession bounds how many ids one process gives out.

@@ -30,8 +30,21 @@ func (c *Core) progressOf(id epoch.ReplicaID, now time.Duration) epoch.ReplicaPr
 		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset}
 }
 
-// LogStartOffsets are those of the replicas that have fetched in this epoch, for the
-// low watermark of DeleteRecords (KIP-107).
+// LowWatermark is the lowest log start of the replicas that are at work, NoOffset while
+// one of them has not told its own: nothing before it comes back by an election
+// (DeleteRecords, KIP-107). Replicas that are down are not waited for, as in Kafka; they
+// take over the leader's log start when they return.
+func (c *Core) LowWatermark(now time.Duration) epoch.Offset {
+	low := c.log.StartOffset()
+	for id, r := range c.remotes {
+		if !c.gone(id, r, now) {
+			low = min(low, r.start)
+		}
+	}
+	return low
+}
+
+// LogStartOffsets are those of the replicas that have fetched in this epoch.
 func (c *Core) LogStartOffsets() []epoch.Offset {
 	out := []epoch.Offset{c.log.StartOffset()}
 	for _, r := range c.remotes {

@@ -16,6 +16,7 @@ const (
 	keyAPIVersions          int16 = 18
 	keyCreateTopics         int16 = 19
 	keyDeleteTopics         int16 = 20
+	keyDeleteRecords        int16 = 21
 	keyInitProducerID       int16 = 22
 	keyOffsetForLeaderEpoch int16 = 23
 	keyDescribeCluster      int16 = 60
@@ -39,7 +40,7 @@ type api struct {
 // transaction keys are absent: a client that needs them fails at once and says so.
 var apis = []*api{
 	apiProduce, apiFetch, apiListOffsets, apiMetadata, apiFindCoordinator, apiAPIVersions,
-	apiCreateTopics, apiDeleteTopics, apiInitProducerID, apiOffsetForLeaderEpoch, apiDescribeCluster,
+	apiCreateTopics, apiDeleteTopics, apiDeleteRecords, apiInitProducerID, apiOffsetForLeaderEpoch, apiDescribeCluster,
 }
 
 // servedOn reports whether the listener serves the key at all (DESIGN.md rule 9).

@@ -31,6 +31,8 @@ type memPartition struct {
 	replicaFetches []ReplicaFetchRequest
 	disconnected   []uint64
 	listed         []ListOffsetsRequest
+	deleted        []DeleteRecordsRequest
+	start          epoch.Offset
 	released       int
 }
 
@@ -213,6 +215,23 @@ func (p *memPartition) EpochEndOffset(_ context.Context, _, e epoch.LeaderEpoch)
 		return epoch.NoEpoch, epoch.NoOffset, nil
 	}
 	return p.view.LeaderEpoch, p.end, nil
+}
+
+// DeleteRecords moves the start at once; the other replicas have followed by then.
+func (p *memPartition) DeleteRecords(_ context.Context, r DeleteRecordsRequest) (epoch.Offset, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deleted = append(p.deleted, r)
+	switch {
+	case p.failWith != nil:
+		return epoch.NoOffset, p.failWith
+	case r.Offset == epoch.NoOffset:
+		r.Offset = p.end
+	case r.Offset < 0 || r.Offset > p.end:
+		return epoch.NoOffset, core.ErrOffsetOutOfRange
+	}
+	p.start = max(p.start, r.Offset)
+	return p.start, nil
 }
 
 func (p *memPartition) AllocateProducerID(context.Context) (int64, int16, error) {

@@ -59,6 +59,11 @@ type Partition interface {
 	// believes in, NoEpoch to skip the check.
 	EpochEndOffset(ctx context.Context, current, e epoch.LeaderEpoch) (epoch.LeaderEpoch, epoch.Offset, error)
 
+	// DeleteRecords moves the log's start up to an offset (KIP-107). It waits up to
+	// Timeout until every replica at work has followed, and returns the lowest log
+	// start of them. An offset above the high watermark is core.ErrOffsetOutOfRange.
+	DeleteRecords(ctx context.Context, r DeleteRecordsRequest) (low epoch.Offset, err error)
+
 	// AllocateProducerID gives an id that no producer of this topic has ever had.
 	AllocateProducerID(ctx context.Context) (id int64, producerEpoch int16, err error)
 }
@@ -195,6 +200,13 @@ type ReplicaFetchRequest struct {
 type ReplicaFetchResult struct {
 	FetchResult
 	LeaderEpoch epoch.LeaderEpoch
+}
+
+// DeleteRecordsRequest asks for the deletion of all records before Offset; NoOffset
+// stands for the high watermark.
+type DeleteRecordsRequest struct {
+	Offset  epoch.Offset
+	Timeout time.Duration
 }
 
 // Timestamps of ListOffsetsRequest that ask for a place and not for a time.

@@ -25,7 +25,10 @@ func (n *Node) upkeep() {
 		n.synced = now
 		n.log.ExpireProducers(n.cfg.Wall())
 		n.retain()
-		if n.log.FlushedOffset() < n.log.EndOffset() {
+		if n.flag == flagFailed {
+			n.flag = flagWanted
+		}
+		if n.log.FlushedOffset() < n.log.EndOffset() || n.flag == flagWanted {
 			n.flush()
 		}
 	}
@@ -70,9 +73,10 @@ func (n *Node) retain() {
 type flag int
 
 const (
-	flagSettled  flag = iota
-	flagWanted        // the settings say EveryBatch; the sync is still to begin
-	flagSyncing       // it has begun
+	flagSettled flag = iota
+	flagWanted       // the settings say EveryBatch; the sync is still to begin
+	flagSyncing      // it has begun
+	flagFailed       // the flag could not be written: tried again with the next regular sync
 )
 
 // flushSoon makes the log's tail durable in the background where that is asked for;
@@ -111,7 +115,7 @@ func (n *Node) FlushDone(err error) {
 	if n.flag == flagSyncing {
 		n.flag = flagSettled
 		if err := n.volume.SetEveryBatch(); err != nil {
-			n.flag = flagWanted // without the flag there is only no proof by it
+			n.flag = flagFailed // without the flag there is only no proof by it
 			n.cfg.Log.Error(err, "EveryBatch is in force, and cannot be noted on the volume; it is tried again with the next sync")
 		}
 	}
