@@ -120,10 +120,17 @@ func (c *cluster) addressed(id epoch.ReplicaID, session epoch.Session) *replica 
 
 func (c *cluster) isCut(a, b string) bool { return c.cuts[[2]string{a, b}] || c.cuts[[2]string{b, a}] }
 
-// see lets everybody who is up and can watch observe the record.
+// see lets everybody who is up and can watch observe the record, and what they make of
+// it.
 func (c *cluster) see() {
-	for _, p := range c.replicas {
-		c.observe(p)
+	for range maxRounds {
+		seen := c.version
+		for _, p := range c.replicas {
+			c.observe(p)
+		}
+		if c.version == seen {
+			return
+		}
 	}
 }
 

@@ -1,15 +1,18 @@
 package story
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
 
-// observe shows the record to one process, by watch.
+// observe shows the record to one process, by watch. Who waits for the answer to a
+// write that was stored gets that first.
 func (c *cluster) observe(p *replica) {
-	if !p.up() || c.isCut(p.name, api) || c.isCut(p.name, watch) {
+	waits := slices.ContainsFunc(p.writes, func(w write) bool { return w.landed && !w.timedOut })
+	if !p.up() || c.isCut(p.name, api) || c.isCut(p.name, watch) || waits {
 		return
 	}
 	p.core.Observe(c.now, c.snapshot(), core.FromWatch)

@@ -49,10 +49,11 @@ type answer struct {
 
 // write is a swap of the record on its way: the store may not have decided yet.
 type write struct {
-	effect core.WriteRecord
-	landed bool
-	err    error
-	result epoch.Snapshot
+	effect   core.WriteRecord
+	landed   bool
+	timedOut bool // its writer has given up, or has its answer
+	err      error
+	result   epoch.Snapshot
 }
 
 func newReplica(id epoch.ReplicaID, lazy bool) *replica {
@@ -87,6 +88,23 @@ func (p *replica) zombie() *replica {
 	p.core = nil
 	p.log = p.log.copy()
 	return &z
+}
+
+// inheritCuts leaves the cuts of a node to the process that lives on there: the new one
+// is elsewhere.
+func (c *cluster) inheritCuts(from, to string) {
+	for pair := range c.cuts {
+		moved := pair
+		for i := range moved {
+			if moved[i] == from {
+				moved[i] = to
+			}
+		}
+		if moved != pair {
+			delete(c.cuts, pair)
+			c.cuts[moved] = true
+		}
+	}
 }
 
 // start registers a new process, which then observes the record.

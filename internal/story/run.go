@@ -98,6 +98,7 @@ func (t *teller) play(words []string) error {
 	case err != nil:
 		t.cluster.note(Event{Kind: Refused}, "error: %v", err)
 	}
+	t.cluster.see()
 	return nil
 }
 

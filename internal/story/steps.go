@@ -18,7 +18,9 @@ func startStep(c *cluster, p *replica, args []string) error {
 		if !p.up() {
 			return fmt.Errorf("%s is down", p.name)
 		}
-		c.replicas = append(c.replicas, p.zombie())
+		z := p.zombie()
+		c.replicas = append(c.replicas, z)
+		c.inheritCuts(p.name, z.name)
 	} else if len(args) > 0 {
 		return misused("what is %q?", args[0])
 	}
@@ -217,7 +219,6 @@ func deleteStep(c *cluster, p *replica, args []string) error {
 	}
 	p.log.raiseStart(epoch.Offset(n))
 	c.settle(p)
-	c.print("log start offsets known to %s: %v", p.name, p.core.LogStartOffsets())
 	return nil
 }
 

@@ -3,6 +3,7 @@ package story
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
@@ -78,50 +79,44 @@ func (c *cluster) writeStep(p *replica, what string) error {
 		p.holding = false
 		return nil
 	}
-	if len(p.writes) == 0 {
-		return fmt.Errorf("no write of %s is on its way", p.name)
+	i := slices.IndexFunc(p.writes, func(w write) bool {
+		switch what {
+		case "land":
+			return !w.landed
+		case "answer":
+			return w.landed
+		}
+		return !w.timedOut
+	})
+	if i < 0 {
+		return fmt.Errorf("no write of %s is there to %s", p.name, what)
 	}
-	w := &p.writes[0]
+	w := p.writes[i]
 	switch what {
 	case "land":
-		if w.landed {
-			return fmt.Errorf("the write of %s has been decided already", p.name)
-		}
-		c.land(w)
-		if w.err != nil {
-			c.note(Event{Kind: Refused, Replica: p.name}, "the write of %s is refused: %v", p.name, w.err)
-			break
-		}
-		c.note(Event{Kind: Told, Replica: p.name}, "stored: %s", c.wish(w.effect))
-		c.seeBut(p)
+		c.landHeld(p, &w)
 	case "answer":
-		if !w.landed {
-			return fmt.Errorf("the write of %s has not been decided yet", p.name)
-		}
-		answered := *w
-		p.writes = p.writes[1:]
-		c.tell(p, answered)
-		c.settle(p)
+		c.tell(p, w)
+		w.timedOut = true
 	case "timeout":
-		if w.landed {
-			p.writes = p.writes[1:]
-		}
+		w.timedOut = true
 		p.core.WriteFailed(c.now, errTimeout)
-		c.settle(p)
 	}
-	if !p.up() && w.landed {
-		p.writes = p.writes[1:]
+	p.writes[i] = w
+	if w.landed && (w.timedOut || !p.up()) {
+		p.writes = slices.Delete(p.writes, i, i+1)
 	}
+	c.settle(p)
 	return nil
 }
 
-// seeBut lets everybody but the writer hear of a change: its own answer may come first.
-func (c *cluster) seeBut(writer *replica) {
-	for _, p := range c.replicas {
-		if p != writer {
-			c.observe(p)
-		}
+func (c *cluster) landHeld(p *replica, w *write) {
+	c.land(w)
+	if w.err != nil {
+		c.note(Event{Kind: Refused, Replica: p.name}, "the write of %s is refused: %v", p.name, w.err)
+		return
 	}
+	c.note(Event{Kind: Told, Replica: p.name}, "stored: %s", c.wish(w.effect))
 }
 
 // recordStep saves, restores and deletes the record, as a backup of etcd would.
