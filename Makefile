@@ -11,6 +11,9 @@ CONTEXT ?=
 IMAGE ?=
 NAMESPACE ?= tidemark-system
 RUNS ?= 10
+DURATION ?= 1h
+SEED ?= 0
+KEEP ?=
 export CONTEXT IMAGE NAMESPACE RUNS
 
 LAB := hack/lab
@@ -61,8 +64,13 @@ image: ## one image with both binaries, without Docker; a running local cluster 
 
 .PHONY: test
 test: lab ## unit, scenario and API server tests, with the race detector
-	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev
+	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev ip:iproute2 nft:nftables
 	$(GOTEST) $(TESTFLAGS) ./...
+
+.PHONY: nemesis
+nemesis: lab ## real processes under kills, pauses, cuts and lost volumes: DURATION=1h SEED=0 (0 draws one) KEEP=directory for a failure
+	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev ip:iproute2 nft:nftables
+	nice -n 5 $(GOTEST) ./test/processes -run '^TestNemesis$$' -count 1 -v -timeout 0 -nemesis.duration=$(DURATION) -nemesis.seed=$(SEED) -nemesis.keep=$(KEEP)
 
 .PHONY: e2e
 e2e: cluster-up ## end-to-end tests on the local three-node cluster

@@ -72,6 +72,19 @@ func (c *container) over() bool {
 	return c.done
 }
 
+func (c *container) isReady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+// leaving tells whether its pod is deleted or about to be gone.
+func (c *container) leaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
 // crash kills the process, and has something done before it starts again. It does not start before resume is called.
 func (c *container) crash(meanwhile func()) (resume func()) {
 	free := make(chan struct{})
