@@ -321,3 +321,32 @@ func TestAnOlderDiskIsNoticedByTheWitness(t *testing.T) {
 		t.Error("it is still in the ISR")
 	}
 }
+
+// What was written and not synced may be gone with the machine, so its promise is.
+func TestAPowerCutTakesThePromise(t *testing.T) {
+	for name, settings := range map[string]func(*Settings){"never synced": func(*Settings) {}, "no more synced with every batch": everyBatch} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, 1, settings)
+			a, b := w.procs[0], w.procs[1]
+			must(t, a.start())
+			w.run("replica 0 to lead", w.leads(0))
+			must(t, b.start())
+			w.run("both to be live", func() bool { return len(a.n.View().LiveISR) == 2 })
+			for _, p := range w.procs {
+				s := w.settings
+				s.FlushEveryBatch = false
+				p.n.Configure(s)
+			}
+			r := a.produce("one")
+			w.run("the commit", func() bool { return r.Err == nil && slices.Equal(b.values(), []string{"one"}) })
+			id, witness := b.n.Identity(), b.witness
+			b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+			b.witness = witness // as if it were not in memory
+			must(t, b.start())
+			if got := b.n.Identity(); got.DirectoryID == id.DirectoryID {
+				t.Errorf("the directory id was kept with %q of what was acknowledged", b.values())
+			}
+			w.run("the replica to have all again", func() bool { return slices.Equal(b.values(), []string{"one"}) && w.inSync(0, 1)() })
+		})
+	}
+}
