@@ -41,5 +41,8 @@
 // lives in another process (FUSE) can lose written data with that process while the
 // witness survives: they need EveryBatch.
 //
+// File system, lock, witness memory and random ids are the machine's unless [Config]
+// brings others, as simulations do.
+//
 // Start reading at judge.go, then volume.go.
 package volume
