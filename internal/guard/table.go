@@ -60,6 +60,7 @@ const (
 	ErrorVoidsPromise
 	RewriteAfterError
 	EveryBatchFlagFirst
+	EveryBatchOfStart
 	OwnHighWatermarkHeld
 
 	EpochDurable
@@ -129,6 +130,7 @@ var Rules = [count]Rule{
 	ErrorVoidsPromise:    {"error-voids-promise", "DESIGN.md rule 10", "a failed sync is forgotten by a restart"},
 	RewriteAfterError:    {"rewrite-after-error", "fsyncgate, DESIGN.md rule 10", "a sync that succeeds after one that failed is believed: a power cut takes what counts under the new directory id"},
 	EveryBatchFlagFirst:  {"every-batch-flag-first", "DESIGN.md, the promise", "weaker acknowledgements are covered by a flag that is still set"},
+	EveryBatchOfStart:    {"every-batch-of-start", "DESIGN.md, the promise", "a volume that was put back to an older state, flag included, keeps its place in the ISR"},
 	OwnHighWatermarkHeld: {"own-high-watermark-held", "DESIGN.md, the promise", "a log that ends below what it knew to be committed is trusted"},
 
 	EpochDurable:       {"epoch-durable", "KAFKA-7415", "a crash forgets that an epoch began"},

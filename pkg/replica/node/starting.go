@@ -96,10 +96,10 @@ func (s *Starting) prove(rec epoch.Record) error {
 			s.volume.MarkError()
 			return fmt.Errorf("sync the log at the start: %w", err)
 		}
-		if err := s.flagEveryBatch(); err != nil {
-			return err
-		}
 		s.proven = true
+	}
+	if err := s.flagEveryBatch(mine.Session); err != nil {
+		return err
 	}
 	return s.volume.Arm(mine.Session, s.cfg.StartID, position(s.log))
 }
@@ -126,9 +126,9 @@ func (s *Starting) distrust() error {
 
 // flagEveryBatch brings the durable flag in line with the settings, now that the whole
 // log is synced.
-func (s *Starting) flagEveryBatch() error {
+func (s *Starting) flagEveryBatch(session epoch.Session) error {
 	if s.cfg.Settings.FlushEveryBatch {
-		return s.volume.SetEveryBatch()
+		return s.volume.SetEveryBatch(session, s.cfg.StartID)
 	}
 	return s.volume.ClearEveryBatch()
 }

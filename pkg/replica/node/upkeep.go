@@ -114,7 +114,7 @@ func (n *Node) FlushDone(err error) {
 	}
 	if n.flag == flagSyncing {
 		n.flag = flagSettled
-		if err := n.volume.SetEveryBatch(); err != nil {
+		if err := n.volume.SetEveryBatch(n.me.Session, n.me.StartID); err != nil {
 			n.flag = flagFailed // without the flag there is only no proof by it
 			n.cfg.Log.Error(err, "EveryBatch is in force, and cannot be noted on the volume; it is tried again with the next sync")
 		}

@@ -62,29 +62,33 @@ func (v *Volume) WriteCleanMark(session epoch.Session, startID epoch.StartID) er
 	if v.failed.Load() {
 		return errors.New("write the clean mark: a write or sync has failed, so this stop is not a clean one")
 	}
-	if session < 0 || startID == "" {
-		return fmt.Errorf("write the clean mark: session %d, start id %q: both must be told", session, startID)
-	}
-	b, err := json.Marshal(cleanMark{BrokerEpoch: session, StartID: startID})
-	if err != nil {
-		return fmt.Errorf("write the clean mark: %w", err)
-	}
-	if err := vfs.WriteFileAtomic(v.fs, v.path(cleanFile), b); err != nil {
+	if err := v.writeMark(cleanFile, session, startID); err != nil {
 		return fmt.Errorf("write the clean mark: %w", err)
 	}
 	v.writing.Store(false)
 	return nil
 }
 
-// readCleanMark returns nil for a mark that is missing or broken: no mark is the
-// safe reading.
-func (v *Volume) readCleanMark() (*CleanMark, error) {
-	b, err := v.read(cleanFile)
+func (v *Volume) writeMark(name string, session epoch.Session, startID epoch.StartID) error {
+	if session < 0 || startID == "" {
+		return fmt.Errorf("session %d, start id %q: both must be told", session, startID)
+	}
+	b, err := json.Marshal(cleanMark{BrokerEpoch: session, StartID: startID})
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(v.fs, v.path(name), b)
+}
+
+// readMark returns nil for a mark that is missing or broken: no mark is the safe
+// reading.
+func (v *Volume) readMark(name string) (*CleanMark, error) {
+	b, err := v.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the clean mark: %w", err)
+		return nil, err
 	}
 	return parseCleanMark(b), nil
 }
@@ -116,13 +120,15 @@ func (v *Volume) BeginWriting() error {
 	return nil
 }
 
-// SetEveryBatch notes, durably, that from here on everything is synced before it is
-// acknowledged. Call it after a sync of the whole log and its directories.
-func (v *Volume) SetEveryBatch() error {
+// SetEveryBatch notes, durably, that this start syncs everything before it is
+// acknowledged. Call it after a sync of the whole log and its directories, with session
+// and start id as Arm gets them: the flag of an earlier start, on a volume that was put
+// back to an older state, proves nothing.
+func (v *Volume) SetEveryBatch(session epoch.Session, startID epoch.StartID) error {
 	if v.failed.Load() {
 		return errors.New("set the EveryBatch flag: a write or sync has failed, so nothing is known to be durable")
 	}
-	if err := vfs.WriteFileAtomic(v.fs, v.path(everyBatchFile), nil); err != nil {
+	if err := v.writeMark(everyBatchFile, session, startID); err != nil {
 		return fmt.Errorf("set the EveryBatch flag: %w", err)
 	}
 	return nil
@@ -140,13 +146,13 @@ func (v *Volume) ClearEveryBatch() error {
 	return nil
 }
 
-// EveryBatch reports whether the flag is set.
-func (v *Volume) EveryBatch() (bool, error) {
-	set, err := v.exists(everyBatchFile)
+// EveryBatch is the flag with the start that set it, nil if it is not set.
+func (v *Volume) EveryBatch() (*CleanMark, error) {
+	m, err := v.readMark(everyBatchFile)
 	if err != nil {
-		return false, fmt.Errorf("look for the EveryBatch flag: %w", err)
+		return nil, fmt.Errorf("look for the EveryBatch flag: %w", err)
 	}
-	return set, nil
+	return m, nil
 }
 
 // remove takes files away durably. The directory is synced even if they are not

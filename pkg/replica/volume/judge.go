@@ -29,10 +29,17 @@ type Batch struct {
 	CRC         uint32
 }
 
-// CleanMark is what an orderly stop leaves.
+// CleanMark is what an orderly stop leaves, and in the same form the flag of
+// EveryBatch: it names the start that speaks, and the session that it began from or has.
 type CleanMark struct {
 	Session epoch.Session
 	StartID epoch.StartID
+}
+
+// of reports that the mark was made by the registered process, or by a start that was
+// to follow it and whose registration did not land.
+func (m *CleanMark) of(p epoch.Replica) bool {
+	return m.Session != epoch.NoSession && m.Session == p.Session || m.StartID != "" && m.StartID == p.StartID
 }
 
 // Evidence is all that a start can put forward for its directory id.
@@ -58,8 +65,9 @@ type Evidence struct {
 	// WitnessedBatch: the batch that the witness names is in the log, or below its
 	// start.
 	WitnessedBatch bool
-	// EveryBatch is the flag that everything acknowledged was synced first.
-	EveryBatch bool
+	// EveryBatch is the flag that everything acknowledged was synced first, with the
+	// start that set it; nil if it is not set.
+	EveryBatch *CleanMark
 	// ErrorMark: a write or sync failed, in this process or in one before it.
 	ErrorMark bool
 	Log       LogFacts
@@ -177,9 +185,7 @@ func markFails(e Evidence) string {
 	switch m := e.Mark; {
 	case m == nil:
 		return "none"
-	case m.Session != epoch.NoSession && m.Session == e.Registered.Session:
-		return ""
-	case m.StartID != "" && m.StartID == e.Registered.StartID, guard.Off(guard.CleanMarkOfSession):
+	case m.of(e.Registered), guard.Off(guard.CleanMarkOfSession):
 		return ""
 	default:
 		return fmt.Sprintf("of session %d, registered is session %d", m.Session, e.Registered.Session)
@@ -207,8 +213,12 @@ func witnessFails(e Evidence) string {
 }
 
 func everyBatchFails(e Evidence) string {
-	if !e.EveryBatch {
+	switch m := e.EveryBatch; {
+	case m == nil:
 		return "not in effect"
+	case m.of(e.Registered) || guard.Off(guard.EveryBatchOfStart):
+		return ""
+	default:
+		return fmt.Sprintf("of session %d, registered is session %d", m.Session, e.Registered.Session)
 	}
-	return ""
 }

@@ -30,7 +30,7 @@ func witnessedBy(e *Evidence) {
 	e.WitnessedBatch = true
 }
 
-func everyBatch(e *Evidence) { e.EveryBatch = true }
+func everyBatch(e *Evidence) { e.EveryBatch = &CleanMark{Session: 8, StartID: "other"} }
 
 func all(e *Evidence) { marked(e); witnessedBy(e); everyBatch(e) }
 
@@ -65,6 +65,8 @@ func TestJudgeProofs(t *testing.T) {
 		{"no witness is possible", func(e *Evidence) { e.WitnessMissing = "not on tmpfs" }, "", "not on tmpfs"},
 
 		{"every batch was synced", everyBatch, "every batch", ""},
+		{"every batch was synced, by a start that was to follow", func(e *Evidence) { e.EveryBatch = &CleanMark{Session: 1, StartID: "s8"} }, "every batch", ""},
+		{"every batch was synced, by an earlier process", func(e *Evidence) { e.EveryBatch = &CleanMark{Session: 7, StartID: "s7"} }, "", "every batch: of session 7, registered is session 8"},
 		{"every batch was synced, after a machine restart", func(e *Evidence) { all(e); e.Mark = nil; e.BootID = "boot2" }, "every batch", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -118,21 +118,25 @@ func TestEveryBatchFlagIsDurableBothWays(t *testing.T) {
 	mem := vfs.NewMem()
 	v := onDisk(t, mem)
 	after := func() bool {
-		set, err := onDisk(t, mem.Crash(vfs.Crash{})).EveryBatch()
+		flag, err := onDisk(t, mem.Crash(vfs.Crash{})).EveryBatch()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set
+		return flag != nil
 	}
 	if after() {
 		t.Error("set on a new volume")
 	}
-	if err := v.SetEveryBatch(); err != nil || !after() {
+	if err := v.SetEveryBatch(4, "s1"); err != nil || !after() {
 		t.Errorf("not set durably: %v", err)
 	}
 	again := onDisk(t, mem.Crash(vfs.Crash{}))
 	if got := verdict(t, again, registered(again, 5, "s1"), facts(10)); got.Proof != "every batch" {
 		t.Errorf("got %+v", got)
+	}
+	restored := onDisk(t, mem.Crash(vfs.Crash{}))
+	if got := verdict(t, restored, registered(restored, 9, "s2"), facts(10)); got.Keep || !strings.Contains(got.Reason, "of session 4, registered is session 9") {
+		t.Errorf("a volume from before the present registration: %+v", got)
 	}
 	if err := v.ClearEveryBatch(); err != nil || after() {
 		t.Errorf("not cleared durably: %v", err)
@@ -143,7 +147,7 @@ func TestNewDirectoryIDIsDurableBeforeTheErrorMarkGoes(t *testing.T) {
 	mem := vfs.NewMem()
 	v := onDisk(t, mem)
 	old := v.DirectoryID()
-	if err := v.SetEveryBatch(); err != nil {
+	if err := v.SetEveryBatch(5, "s1"); err != nil {
 		t.Fatal(err)
 	}
 	v.MarkError()
@@ -177,12 +181,12 @@ func TestMarkErrorVoidsEveryProofOfThisAndTheNextProcess(t *testing.T) {
 	if err := v.Arm(epoch.NoSession, "s1", Position{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.SetEveryBatch(); err != nil {
+	if err := v.SetEveryBatch(5, "s1"); err != nil {
 		t.Fatal(err)
 	}
 	v.MarkError()
 	v.MarkError()
-	if v.WriteCleanMark(5, "s1") == nil || v.SetEveryBatch() == nil {
+	if v.WriteCleanMark(5, "s1") == nil || v.SetEveryBatch(5, "s1") == nil {
 		t.Error("a proof could be made after the error")
 	}
 	// Whatever becomes of the disk's own mark, the witness remembers.

@@ -129,8 +129,8 @@ func open(cfg Config, fsys vfs.FS) (*Volume, error) {
 		return nil, err
 	}
 	var err error
-	if v.mark, err = v.readCleanMark(); err != nil {
-		return nil, err
+	if v.mark, err = v.readMark(cleanFile); err != nil {
+		return nil, fmt.Errorf("read the clean mark: %w", err)
 	}
 	if v.errorMark, err = v.exists(failedFile); err != nil {
 		return nil, fmt.Errorf("look for the error mark: %w", err)
