@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 func must(t *testing.T, err error) {
@@ -180,36 +181,55 @@ func (p *proc) dies(k int, end func(*proc), life func()) bool {
 }
 
 // fsyncgate: the sync after the one that failed succeeds, and means nothing. What counts
-// under the new directory id must be written again first.
+// afterwards must be written again first, under a new directory id or, where the disk
+// took no error mark and the witness went with the pod, under the old one.
 func TestRecordsThatAFailedSyncDroppedAreWrittenAgain(t *testing.T) {
-	w := newWorld(t, 2, 2, everyBatch)
-	a, b := w.procs[0], w.procs[1]
-	must(t, a.start())
-	w.run("replica 0 to lead", w.leads(0))
-	must(t, b.start())
-	w.run("both in sync", func() bool { n := len(a.n.View().LiveISR); return n == 2 })
-	first := a.produce("first")
-	w.run("the first commit", func() bool { return first.Err == nil })
-	id := b.n.Identity().DirectoryID
-	b.disk.SetFault(vfs.Faults{{Kind: vfs.OpSync, Name: ".log", Times: 1, Err: &vfs.Dropped{Err: syscall.EIO}}}.Judge)
-	lost := a.produce("second")
-	w.run("the follower to end", func() bool { return b.n.Err() != nil })
-	if !errors.Is(b.n.Err(), syscall.EIO) {
-		t.Fatalf("it ended with %v", b.n.Err())
-	}
-	if b.n.End() == nil {
-		t.Error("End forgot why")
-	}
-	b.n.Close()
-	must(t, b.start())
-	if b.n.Identity().DirectoryID == id {
-		t.Error("the directory id was kept after a failed sync")
-	}
-	w.run("the commit on both", func() bool { return lost.Err == nil })
-	b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
-	must(t, b.start())
-	if got := b.values(); !slices.Equal(got, []string{"first", "second"}) {
-		t.Errorf("a power cut left %q of what was acknowledged", got)
+	for name, unmarked := range map[string]bool{"marked": false, "neither mark nor witness": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, 2, everyBatch)
+			a, b := w.procs[0], w.procs[1]
+			must(t, a.start())
+			w.run("replica 0 to lead", w.leads(0))
+			must(t, b.start())
+			w.run("both in sync", func() bool { return len(a.n.View().LiveISR) == 2 })
+			first := a.produce("first")
+			w.run("the first commit", func() bool { return first.Err == nil })
+			id := b.n.Identity().DirectoryID
+			dropped := false
+			b.disk.SetFault(func(op vfs.Op) error {
+				if !dropped && op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log") {
+					dropped = true
+					return &vfs.Dropped{Err: syscall.EIO}
+				}
+				if dropped && unmarked {
+					return syscall.EIO
+				}
+				return nil
+			})
+			second := a.produce("second")
+			w.run("the follower to end", func() bool { return b.n.Err() != nil })
+			if !errors.Is(b.n.Err(), syscall.EIO) {
+				t.Fatalf("it ended with %v", b.n.Err())
+			}
+			if b.n.End() == nil {
+				t.Error("End forgot why")
+			}
+			b.n.Close()
+			b.disk.SetFault(nil)
+			if unmarked {
+				b.witness = &volume.PlainMemory{}
+			}
+			must(t, b.start())
+			if kept := b.n.Identity().DirectoryID == id; kept != unmarked {
+				t.Errorf("the directory id was kept: %v", kept)
+			}
+			w.run("the commit on both", func() bool { return second.Err == nil })
+			b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+			must(t, b.start())
+			if got := b.values(); !slices.Equal(got, []string{"first", "second"}) {
+				t.Errorf("a power cut left %q of what was acknowledged", got)
+			}
+		})
 	}
 }
 

@@ -104,14 +104,18 @@ func (s *Starting) prove(rec epoch.Record) error {
 	return s.volume.Arm(mine.Session, s.cfg.StartID, position(s.log))
 }
 
-// distrust writes the log anew after a failed sync: the page cache may hold what the
-// disk does not, while a sync would say that it does ("fsyncgate"). It must be done
-// before a new directory id makes the failure forgotten.
+// distrust writes the log's end anew where a sync may have failed before: the page
+// cache may hold what the disk does not, while a sync would say that it does
+// ("fsyncgate"). It must be done before a new directory id makes the failure forgotten.
+// Where the process before left neither mark nor word, and it counts whether the log is
+// durable, nothing says that none has failed: an error mark may not have reached the
+// disk, and the witness goes with the pod.
 func (s *Starting) distrust() error {
-	if s.rewritten || !s.volume.Suspect() || guard.Off(guard.RewriteAfterError) {
+	doubtful := s.volume.Suspect() || s.cfg.Settings.FlushEveryBatch && !s.recovery.Clean
+	if s.rewritten || !doubtful || s.log.FlushedOffset() >= s.log.EndOffset() || guard.Off(guard.RewriteAfterError) {
 		return nil
 	}
-	s.cfg.Log.Info("a write or sync of this volume had failed: writing the log's end anew", "from", s.log.FlushedOffset(), "logEndOffset", s.log.EndOffset())
+	s.cfg.Log.Info("a sync of this log may have failed: writing its end anew", "failed", s.volume.Suspect(), "from", s.log.FlushedOffset(), "logEndOffset", s.log.EndOffset())
 	err := s.log.Rewrite()
 	if err == nil {
 		_, err = s.log.Flush()
