@@ -24,7 +24,9 @@ type Assignment struct {
 // Ids to drop are marked Removing at once, and dropped one by one, dead and
 // out-of-sync ones first, only while enough live members of the ISR stay: assignment,
 // ISR and effective min ISR change together, and the leader epoch grows, so that no
-// fetch of the dropped replica counts any more (protocol.md 1.18).
+// fetch of the dropped replica counts any more (protocol.md 1.18). One that is at work
+// and in sync stays until every replica that takes part in its stead has joined the ISR:
+// otherwise a replacement would begin with fewer copies than before.
 func Assign(r Record, a Assignment) (Record, error) {
 	if err := r.frozen(); err != nil {
 		return r, err
@@ -63,6 +65,9 @@ func (r Record) dropOne(a Assignment) (Record, error) {
 	if !ok {
 		return r, ErrNoChange
 	}
+	if late, ok := r.firstAdding(a.Target); ok && slices.Contains(a.Live, victim) && r.InSync(victim) {
+		return r, refuse(RefusedNotCaughtUp, "replica %d stays until replica %d, which is being added, is in the ISR", victim, late)
+	}
 	staying := 0
 	for _, id := range r.ISR {
 		if slices.Contains(a.Target, id) && slices.Contains(a.Live, id) {
@@ -86,6 +91,16 @@ func (r Record) dropOne(a Assignment) (Record, error) {
 		n.enthrone(leader, ReasonRemoved, a.Now)
 	}
 	return n.next(a.Change), nil
+}
+
+// firstAdding is a replica of the target that has not been in the ISR yet.
+func (r Record) firstAdding(target []ReplicaID) (ReplicaID, bool) {
+	for _, p := range r.Replicas {
+		if p.Adding && slices.Contains(target, p.ID) {
+			return p.ID, true
+		}
+	}
+	return NoReplica, false
 }
 
 // victim is the next replica to drop: dead or out of sync first, then the highest id.

@@ -31,6 +31,7 @@ const (
 	RefusedNotLeader     RefusalReason = "NotLeader"
 	RefusedIneligible    RefusalReason = "IneligibleReplica"
 	RefusedBelowMinISR   RefusalReason = "BelowMinISR"
+	RefusedNotCaughtUp   RefusalReason = "NotCaughtUp"
 	RefusedDirectoryUsed RefusalReason = "DirectoryInUse"
 	RefusedInvalid       RefusalReason = "InvalidChange"
 	RefusedSuperseded    RefusalReason = "Superseded"
