@@ -44,6 +44,11 @@ func init() {
 			return c.change(epoch.ElectLastKnown(c.record, c.live(), c.changeID(), time.Time{}))
 		}},
 
+		"recover": {"recover", true, func(t *teller, _ []string) error {
+			c := t.cluster
+			return c.change(epoch.Recover(c.record, epoch.RecoveryRequest{PartitionEpoch: c.record.PartitionEpoch, Change: c.changeID()}))
+		}},
+
 		"start":      {"start REPLICA [beside]", true, onReplica(startStep)},
 		"stop":       {"stop REPLICA", true, onReplica(stopStep)},
 		"crash":      {"crash REPLICA [keep N | keep-promise N]", true, onReplica(crashStep)},

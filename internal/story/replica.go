@@ -120,7 +120,7 @@ func (c *cluster) start(p *replica) error {
 		Change: c.changeID(), LastEpoch: p.log.cache.Latest(), LogEndOffset: p.log.EndOffset()}
 	r, err := epoch.Register(c.record, g)
 	if err != nil {
-		return err
+		return c.report(p, err)
 	}
 	struck := c.record.InSync(p.id) && !r.InSync(p.id)
 	c.event(Event{Kind: Started, Replica: p.name})
@@ -136,6 +136,20 @@ func (c *cluster) start(p *replica) error {
 	c.settle(p)
 	c.see()
 	return nil
+}
+
+// report is what a starting process does when the record waits for recovery: it adds
+// what its volume remembers, and does not start.
+func (c *cluster) report(p *replica, refused error) error {
+	if !epoch.RefusedBecause(refused, epoch.RefusedRecovery) {
+		return refused
+	}
+	known := p.persisted
+	if r, err := epoch.MarkRecovery(c.record, epoch.RecoveryOf(p.id, &known)); err == nil {
+		c.commit(r)
+		c.note(Event{Kind: Told, Replica: p.name}, "%s reports what it knows: partition epoch %d", p.name, known.PartitionEpoch)
+	}
+	return refused
 }
 
 // stop ends a process; who had a connection to it sees that close.

@@ -149,16 +149,7 @@ func (c *cluster) elect(p *replica, unclean, stale bool) error {
 		}
 		base = *c.read
 	}
-	r := base.Record.Clone()
-	if unclean {
-		r.ISR = []epoch.ReplicaID{p.id}
-	}
-	old := c.addressed(r.Leader, r.LeaderSession)
-	e := epoch.Election{Reason: epoch.ReasonLeaseExpired, Live: []epoch.ReplicaID{p.id}, Change: c.changeID()}
-	if old != nil && !old.up() {
-		e.Reason, e.LeaderEnded = epoch.ReasonProcessDied, true
-	}
-	r, err := epoch.Elect(r, e)
+	r, err := c.winner(base.Record, p, unclean)
 	if err != nil {
 		return err
 	}
@@ -167,6 +158,19 @@ func (c *cluster) elect(p *replica, unclean, stale bool) error {
 	}
 	c.see()
 	return nil
+}
+
+// winner is the record with p as its leader, by the rules.
+func (c *cluster) winner(r epoch.Record, p *replica, unclean bool) (epoch.Record, error) {
+	live := []epoch.ReplicaID{p.id}
+	if unclean {
+		return epoch.ElectUnclean(r, epoch.UncleanRequest{LeaderEpoch: r.LeaderEpoch, Replica: p.id, Live: live, Change: c.changeID()})
+	}
+	e := epoch.Election{Reason: epoch.ReasonLeaseExpired, Live: live, Change: c.changeID()}
+	if old := c.addressed(r.Leader, r.LeaderSession); old != nil && !old.up() {
+		e.Reason, e.LeaderEnded = epoch.ReasonProcessDied, true
+	}
+	return epoch.Elect(r, e)
 }
 
 // change applies a rule of the record as the operator would.

@@ -28,12 +28,11 @@ const (
 
 // cell is one record, or a run of records of one epoch.
 type cell struct {
-	from   epoch.Offset
-	count  int
-	epoch  epoch.LeaderEpoch
-	label  string
-	width  int
-	closed bool
+	from  epoch.Offset
+	count int
+	epoch epoch.LeaderEpoch
+	label string
+	width int
 }
 
 // cells groups records for drawing.
@@ -62,14 +61,20 @@ func widthOf(cs []cell) int {
 	return max(w, cellWidth)
 }
 
-// drawing is a log with what was cut from it.
+// drawing is what is drawn of a log: its records, those that were cut from it, and which
+// offsets hold what others do not.
 type drawing struct {
+	cut []story.Record
+	at  epoch.Offset // of the first that was cut
+	odd map[epoch.Offset]bool
+
 	kept, gone []cell
 }
 
-func draw(s story.ReplicaState, cut []story.Record, at epoch.Offset) drawing {
-	together := len(s.Records)+len(cut) > single
-	return drawing{cells(s.Start, s.Records, together), cells(at, cut, together)}
+func draw(s story.ReplicaState, d drawing) drawing {
+	together := len(s.Records)+len(d.cut) > single
+	d.kept, d.gone = cells(s.Start, s.Records, together), cells(d.at, d.cut, together)
+	return d
 }
 
 func (d drawing) width() int {
@@ -97,12 +102,13 @@ const logHeight = 66
 
 // log draws a replica's log around the middle of its lane, with its marks: the high
 // watermark below, the log end above.
-func (c *canvas) log(middle, y int, s story.ReplicaState, cut []story.Record, cutAt epoch.Offset) {
-	d := draw(s, cut, cutAt)
+func (c *canvas) log(middle, y int, s story.ReplicaState, d drawing) {
+	d = draw(s, d)
 	left := middle - d.width()/2
 	top := y + 24
 	c.box(left-4, top-23, d.width()+8, cellHeight+38, "plate", "#fff")
 	c.cells(left, top, d.kept, "cell")
+	c.outline(left, top, d)
 	if len(d.kept) == 0 {
 		c.box(left, top, cellWidth, cellHeight, "cell", "#fafafa")
 		c.text(left+cellWidth/2, top+15, "offset", "empty")
@@ -120,6 +126,19 @@ func (c *canvas) log(middle, y int, s story.ReplicaState, cut []story.Record, cu
 		c.line(hw, top, hw, top+cellHeight+6, "mark")
 		c.add(`<path d="M%d %dl-4 7h8z" style="fill:#00695c"/>`, hw, top+cellHeight+2)
 		c.text(hw+6, top+cellHeight+11, "hw", fmt.Sprintf("HW %d", s.HighWatermark))
+	}
+}
+
+// outline frames in red what others do not have.
+func (c *canvas) outline(x, y int, d drawing) {
+	for _, cell := range d.kept {
+		for o := cell.from; o < cell.from+epoch.Offset(cell.count); o++ {
+			if d.odd[o] {
+				c.box(x, y, cell.width, cellHeight, "odd", "none")
+				break
+			}
+		}
+		x += cell.width
 	}
 }
 

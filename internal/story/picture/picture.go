@@ -56,13 +56,13 @@ func (p *painter) columns(s *story.Story) {
 			cut, at := cutOf(f, r.Name)
 			for _, e := range f.Events {
 				if e.State != nil && e.Replica == r.Name {
-					widest[r.Name] = max(widest[r.Name], draw(*e.State, e.Records, e.Offset).width())
+					widest[r.Name] = max(widest[r.Name], draw(*e.State, drawing{cut: e.Records, at: e.Offset}).width())
 				}
 			}
 			if _, known := widest[r.Name]; !known {
 				p.order = append(p.order, r.Name)
 			}
-			widest[r.Name] = max(widest[r.Name], draw(r, cut, at).width())
+			widest[r.Name] = max(widest[r.Name], draw(r, drawing{cut: cut, at: at}).width())
 		}
 	}
 	x := margin + textWidth
@@ -166,7 +166,7 @@ func (p *painter) printed(f story.Frame) {
 	drawn := map[string]bool{}
 	for _, e := range f.Events {
 		switch e.Kind {
-		case story.Truncated, story.Acknowledged, story.Exited, story.Struck, story.Told, story.Alarm:
+		case story.Truncated, story.Acknowledged, story.Refused, story.Exited, story.Struck, story.Told, story.Alarm:
 			drawn[e.Text] = e.Replica != ""
 		}
 	}
@@ -251,7 +251,7 @@ func (p *painter) mark(x int, e story.Event) {
 		p.over.cross(x, p.y, 7, "x")
 	}
 	if e.State != nil && len(e.Records) > 0 {
-		p.over.log(x, p.y+4, *e.State, e.Records, e.Offset)
+		p.over.log(x, p.y+4, *e.State, drawing{cut: e.Records, at: e.Offset})
 		p.y += logHeight
 		p.before[e.Replica] = *e.State
 	}
@@ -292,7 +292,7 @@ func (p *painter) logs(f story.Frame) {
 		}
 		cut, at := cutOf(f, r.Name)
 		if len(cut) > 0 || old.End != r.End || old.Start != r.Start || r.Up && old.HighWatermark != r.HighWatermark || !reflect.DeepEqual(old.Records, r.Records) {
-			p.over.log(p.lane[r.Name], p.y+4, r, cut, at)
+			p.over.log(p.lane[r.Name], p.y+4, r, drawing{cut: cut, at: at})
 			drawn = true
 		}
 		for _, record := range r.Records {
@@ -347,6 +347,27 @@ func (p *painter) verdict(f story.Frame, word string) {
 		p.over.text(margin, p.y, class, out)
 	}
 	p.y += 6
+	if slices.ContainsFunc(f.Events, func(e story.Event) bool { return e.Kind == story.Diverged }) {
+		p.differences(f)
+	}
+}
+
+// differences draws all logs once more, with the records in red that others do not have.
+func (p *painter) differences(f story.Frame) {
+	at := map[epoch.Offset]story.Record{}
+	odd := map[epoch.Offset]bool{}
+	for _, r := range f.Replicas {
+		for i, record := range r.Records {
+			o := r.Start + epoch.Offset(i)
+			other, known := at[o]
+			odd[o] = odd[o] || known && (other.Epoch != record.Epoch || other.Value != record.Value)
+			at[o] = record
+		}
+	}
+	for _, r := range f.Replicas {
+		p.over.log(p.lane[r.Name], p.y, r, drawing{odd: odd})
+	}
+	p.y += logHeight
 }
 
 func (p *painter) epoch(e epoch.LeaderEpoch) {

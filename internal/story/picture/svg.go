@@ -56,7 +56,7 @@ text{font-family:"DejaVu Sans",Verdana,Helvetica,sans-serif;font-size:12px;fill:
 .life{stroke:#999;stroke-width:1.5}.down{stroke:#ccc;stroke-width:1.5;stroke-dasharray:2 5}
 .message{stroke:#333;stroke-width:1.3}.held{stroke:#333;stroke-width:1.3;stroke-dasharray:5 3}.lostmessage{stroke:#c00020;stroke-width:1.3}
 .arrow{fill:#333}.x{stroke:#c00020;stroke-width:2.5;fill:none}
-.cell{stroke:#555;stroke-width:1}.gone{stroke:#c00020;stroke-width:1.3;stroke-dasharray:3 2}.plate{stroke:none}
+.cell{stroke:#555;stroke-width:1}.gone{stroke:#c00020;stroke-width:1.3;stroke-dasharray:3 2}.odd{stroke:#c00020;stroke-width:3}.plate{stroke:none}
 .pill{stroke:#555;stroke-width:1}.rule{stroke:#e6e6e6;stroke-width:1}.mark{stroke:#00695c;stroke-width:2}.end{stroke:#444;stroke-width:2}
 `
 
