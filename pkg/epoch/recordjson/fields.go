@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
@@ -17,9 +17,8 @@ type fields = map[string]json.RawMessage
 // has: a field added within version 1 must be optional.
 func knownKeys(t reflect.Type) map[string]bool {
 	keys := make(map[string]bool, t.NumField())
-	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		keys[name] = !strings.Contains(options, "omit")
+	for _, k := range keysOf(t) {
+		keys[k.name] = k.required
 	}
 	return keys
 }
@@ -29,26 +28,61 @@ var (
 	replicaKeys = knownKeys(reflect.TypeFor[epoch.Replica]())
 )
 
+// key is one JSON key of a struct type.
+type key struct {
+	name     string
+	field    int
+	required bool
+}
+
+// shapes keeps the keys of struct types, in their order.
+var shapes sync.Map // reflect.Type → []key
+
+func keysOf(t reflect.Type) []key {
+	if k, ok := shapes.Load(t); ok {
+		return k.([]key)
+	}
+	keys := make([]key, t.NumField())
+	for i := range keys {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		keys[i] = key{name, i, !strings.Contains(options, "omit")}
+	}
+	shapes.Store(t, keys)
+	return keys
+}
+
 // exact decodes a JSON object into the struct at v, by exactly spelled keys only.
 // A required key that is missing is an error: zero would be a guess.
 func exact[T any](b []byte, v *T) error {
-	var m fields
-	if err := json.Unmarshal(b, &m); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	keys := knownKeys(reflect.TypeFor[T]())
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if raw, ok := m[k]; keys[k] && (!ok || string(raw) == "null") {
-			return fmt.Errorf("%w: it has no %q", ErrMalformed, k)
-		}
-	}
-	drop(m, keys, false)
-	known, err := json.Marshal(m)
+	m, err := split(b)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return err
 	}
-	if err := json.Unmarshal(known, v); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	return assign(m, v)
+}
+
+func split(b []byte) (m fields, err error) {
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return m, nil
+}
+
+// assign is exact for an object in its parts. Each part is decoded for itself, so that
+// a key in another spelling is passed over, which package json would take for the same.
+func assign[T any](m fields, v *T) error {
+	to := reflect.ValueOf(v).Elem()
+	for _, k := range keysOf(to.Type()) {
+		raw, ok := m[k.name]
+		if k.required && (!ok || string(raw) == "null") {
+			return fmt.Errorf("%w: it has no %q", ErrMalformed, k.name)
+		}
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(raw, to.Field(k.field).Addr().Interface()); err != nil {
+			return fmt.Errorf("%w: %q: %w", ErrMalformed, k.name, err)
+		}
 	}
 	return nil
 }
@@ -59,12 +93,12 @@ func unknownFields(previous []byte) (fields, map[epoch.ReplicaID]fields, error) 
 	if len(previous) == 0 {
 		return nil, nil, nil
 	}
-	if err := readVersion(previous); err != nil {
+	top, err := split(previous)
+	if err != nil {
 		return nil, nil, err
 	}
-	var top fields
-	if err := json.Unmarshal(previous, &top); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	if err := checkVersion(top); err != nil {
+		return nil, nil, err
 	}
 	var list []fields
 	if raw, ok := top["replicas"]; ok {
@@ -78,18 +112,18 @@ func unknownFields(previous []byte) (fields, map[epoch.ReplicaID]fields, error) 
 		if err := json.Unmarshal(m["id"], &id); err != nil {
 			return nil, nil, fmt.Errorf("%w: a replica without an id", ErrMalformed)
 		}
-		drop(m, replicaKeys, true)
+		drop(m, replicaKeys)
 		byID[id] = m
 	}
-	drop(top, stateKeys, true)
+	drop(top, stateKeys)
 	return top, byID, nil
 }
 
-// drop removes the known keys from m, or the unknown ones.
-func drop(m fields, keys map[string]bool, known bool) {
+// drop removes the known keys from m.
+func drop(m fields, keys map[string]bool) {
 	maps.DeleteFunc(m, func(k string, _ json.RawMessage) bool {
-		_, ok := keys[k]
-		return ok == known
+		_, known := keys[k]
+		return known
 	})
 }
 

@@ -86,10 +86,14 @@ func Unmarshal(b []byte) (epoch.Record, error) {
 	if len(b) > MaxBytes {
 		return epoch.Record{}, fmt.Errorf("%w: %d bytes, at most %d are read", ErrMalformed, len(b), MaxBytes)
 	}
-	if err := readVersion(b); err != nil {
+	m, err := split(b)
+	if err != nil {
 		return epoch.Record{}, err
 	}
-	if err := exact(b, &s); err != nil {
+	if err := checkVersion(m); err != nil {
+		return epoch.Record{}, err
+	}
+	if err := assign(m, &s); err != nil {
 		return epoch.Record{}, err
 	}
 	r := epoch.Record{
@@ -120,13 +124,9 @@ func Unmarshal(b []byte) (epoch.Record, error) {
 	return r, nil
 }
 
-// readVersion comes before anything else: what a newer version holds may be of
+// checkVersion comes before anything else: what a newer version holds may be of
 // any shape.
-func readVersion(b []byte) error {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(b, &m); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
+func checkVersion(m fields) error {
 	var v int
 	if err := json.Unmarshal(m["version"], &v); err != nil || v < 1 {
 		return fmt.Errorf("%w: it has no version number", ErrMalformed)
