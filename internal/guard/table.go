@@ -66,6 +66,7 @@ const (
 	EpochDurable
 	RecoveryChecksums
 	LowerRecoveryPoint
+	LowerHighWatermark
 	DuplicateBatches
 	FetchedChecksums
 	count
@@ -136,6 +137,7 @@ var Rules = [count]Rule{
 	EpochDurable:       {"epoch-durable", "KAFKA-7415", "a crash forgets that an epoch began"},
 	RecoveryChecksums:  {"recovery-checksums", "protocol.md 1.14", "a torn batch is taken for a whole one"},
 	LowerRecoveryPoint: {"lower-recovery-point", "protocol.md 1.14", "bytes written after a truncation count as synced before they are"},
+	LowerHighWatermark: {"lower-high-watermark", "protocol.md 1.12", "after an unclean election a restarted replica takes for committed what it only fetched"},
 	DuplicateBatches:   {"duplicate-batches", "KIP-98", "a retry is appended a second time"},
 	FetchedChecksums:   {"fetched-checksums", "protocol.md 1.11", "a batch damaged on the way is appended"},
 }

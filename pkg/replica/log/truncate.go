@@ -85,10 +85,11 @@ func (s *segment) seekPosition(o epoch.Offset) int64 {
 	return s.offsetIndex().lastOffset(func(e offsetEntry) bool { return s.base+epoch.Offset(e.relative) <= o }).position
 }
 
-// lowerCheckpoints makes the recovery point and the log's start on disk true of a
-// log that ends at end and begins at start, before its files are changed: otherwise
-// bytes appended after the cut would count as synced, or the whole log as lying
-// below its own start, after a crash. In memory both were lowered before, so that a
+// lowerCheckpoints makes the checkpoints on disk true of a log that ends at end and
+// begins at start, before its files are changed: otherwise, after a crash, bytes
+// appended after the cut would count as synced, or as committed (a truncation below the
+// high watermark follows an unclean election), or the whole log as lying below its own
+// start. In memory both were lowered before, so that a
 // Checkpoint running beside does not raise them again.
 func (l *Log) lowerCheckpoints(end, start epoch.Offset) error {
 	if !guard.Off(guard.LowerRecoveryPoint) {
@@ -97,6 +98,12 @@ func (l *Log) lowerCheckpoints(end, start epoch.Offset) error {
 		}
 	}
 	if err := l.logStart.lower(start); err != nil {
+		return l.fail(err)
+	}
+	if guard.Off(guard.LowerHighWatermark) {
+		return nil
+	}
+	if err := l.highWatermark.lower(end); err != nil {
 		return l.fail(err)
 	}
 	return nil

@@ -46,6 +46,9 @@ func TestTruncateToEveryOffset(t *testing.T) {
 			must(t, l.Close())
 			again, r := open(t, m, smallSegments(3), true)
 			same(t, again, want)
+			if hw := again.CheckpointedHighWatermark(); hw > epoch.Offset(cut) {
+				t.Fatalf("high watermark %d after a restart: what was appended behind the cut at %d counts as committed", hw, cut)
+			}
 			if !r.Clean {
 				t.Fatal("a closed log does not open clean")
 			}
