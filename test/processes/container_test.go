@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidemark-io/tidemark/test/network"
 )
@@ -130,6 +132,9 @@ func (c *container) live(ctx context.Context) {
 	defer c.leave(ctx)
 	reporting, stop := context.WithCancel(ctx)
 	defer stop()
+	if !c.bind(ctx) {
+		return
+	}
 	k.done.Go(func() { c.report(reporting) })
 	for c.prepare(ctx) {
 		if err := os.MkdirAll(c.witnessDir(), 0o700); err != nil {
@@ -154,6 +159,34 @@ func (c *container) live(ctx context.Context) {
 		c.process, c.ready, c.exit = nil, false, &code
 		c.mu.Unlock()
 		c.wake()
+	}
+}
+
+// bind gives the pod a node, as a scheduler does: the API server deletes a pod without one at once, whatever its grace
+// period. It reports whether the pod is still there.
+func (c *container) bind(ctx context.Context) bool {
+	if c.pod.Spec.NodeName != "" {
+		return true
+	}
+	ticker := time.NewTicker(kubeletPeriod)
+	defer ticker.Stop()
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.pod.Namespace, Name: c.name, UID: c.pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: "node-of-" + c.name},
+	}
+	for {
+		err := c.kubelet.client.CoreV1().Pods(c.pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+		// A conflict tells that an earlier try did it although it seemed to fail.
+		if err == nil || apierrors.IsConflict(err) {
+			return true
+		}
+		if ctx.Err() != nil || c.leaving() || apierrors.IsNotFound(err) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,21 +32,19 @@ type load struct {
 	p       *partition
 	history *history.Log
 	prober  *prober.Prober
-	stop    context.CancelFunc // of the reader
-	seen    func() []history.Record
+	reader  *prober.Reader
 }
 
 func startLoad(p *partition) *load {
 	p.t.Helper()
 	l := &load{p: p, history: history.NewLog()}
-	ctx, cancel := context.WithCancel(p.t.Context())
-	p.t.Cleanup(cancel)
-	l.stop = cancel
 	var err error
-	if l.seen, err = prober.Follow(ctx, p.brokers(), p.key.Name); err != nil {
+	if l.reader, err = prober.StartReader([]string{service}, p.key.Name, p.viaService()); err != nil {
 		p.t.Fatal(err)
 	}
-	if l.prober, err = prober.Start(prober.Config{Brokers: p.brokers(), Topic: p.key.Name, History: l.history}); err != nil {
+	p.t.Cleanup(func() { _, _ = l.reader.Stop() })
+	cfg := prober.Config{Brokers: []string{service}, Topic: p.key.Name, History: l.history, Options: []kgo.Opt{p.viaService()}}
+	if l.prober, err = prober.Start(cfg); err != nil {
 		p.t.Fatal(err)
 	}
 	l.await(time.Now())
@@ -71,12 +70,18 @@ func (l *load) check() {
 	if err != nil {
 		l.p.t.Errorf("a producer that retries saw an error: %v", err)
 	}
-	final, err := prober.ReadAll(ctx, l.p.brokers(), l.p.key.Name, end)
+	final, err := prober.ReadAll(ctx, []string{service}, l.p.key.Name, end, l.p.viaService())
 	if err != nil {
 		l.p.t.Fatal(err)
 	}
-	l.stop()
-	verdict := l.history.Check(final, l.seen())
+	if err := l.reader.Await(ctx, end); err != nil {
+		l.p.t.Error(err)
+	}
+	seen, err := l.reader.Stop()
+	if err != nil {
+		l.p.t.Error(err)
+	}
+	verdict := l.history.Judge(final, history.Read{Name: "the consumer", Records: seen, ToEnd: true})
 	l.p.t.Log(verdict)
 	if err := verdict.Err(); err != nil {
 		l.p.t.Error(err)

@@ -111,12 +111,3 @@ func (p *partition) poll(what string, ok func() bool) {
 		}
 	}
 }
-
-// brokers are the addresses of all running replicas.
-func (p *partition) brokers() []string {
-	var out []string
-	for _, c := range p.kubelet.containers() {
-		out = append(out, c.ip+":9092")
-	}
-	return out
-}
