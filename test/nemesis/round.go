@@ -84,7 +84,7 @@ type Round struct {
 func NewRound(seed, number uint64) *Round {
 	r := &Round{rng: rand.New(rand.NewPCG(seed, number))}
 	r.Shape = r.shape()
-	r.Overlap = 1 + r.rng.IntN(4)
+	r.Overlap = 1 + r.rng.IntN(5)
 	few := 8 + r.rng.IntN(len(table)-8+1)
 	order := r.rng.Perm(len(table))[:few]
 	slices.Sort(order)
@@ -146,7 +146,7 @@ func (r *Round) possible(k Kind) bool {
 func (r *Round) Next() Fault {
 	row := table[r.draw()]
 	f := Fault{
-		Kind: row.kind, Pause: r.between(100, 2500), Target: []Target{Leader, Leader, Leader, Follower, Follower, Anybody}[r.rng.IntN(6)],
+		Kind: row.kind, Pause: r.between(100, 2000), Target: []Target{Leader, Leader, Leader, Follower, Follower, Anybody}[r.rng.IntN(6)],
 		Pick: r.rng.IntN(1 << 16), Other: r.rng.IntN(1 << 16), Percent: 5 + r.rng.IntN(40), Kilobits: 100 << r.rng.IntN(4),
 	}
 	// now and then one fault right upon the other
