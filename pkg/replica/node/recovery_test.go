@@ -1,0 +1,223 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
+	"github.com/tidemark-io/tidemark/pkg/replica/core"
+)
+
+// operate changes the record as an operator does.
+func (w *world) operate(change func(epoch.Record) (epoch.Record, error)) {
+	w.t.Helper()
+	n, err := change(w.record.Record)
+	if err == nil {
+		_, err = w.swap(w.record, n)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) elect(id epoch.ReplicaID) {
+	w.t.Helper()
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Elect(r, epoch.Election{Reason: epoch.ReasonLeaseExpired, Live: []epoch.ReplicaID{id}, Change: w.changeID()})
+	})
+	w.run(fmt.Sprintf("replica %d to lead", id), w.leads(id))
+}
+
+// report is a start that gets no further than telling what the volume knows.
+func (p *proc) report() {
+	p.w.t.Helper()
+	s, err := Open(p.config())
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	defer s.Close()
+	mark, err := s.Compare(p.w.record)
+	if err == nil {
+		p.w.t.Fatalf("replica %d may register with %+v", p.id, p.w.record.Record)
+	}
+	if mark != nil {
+		_, err := p.w.swap(p.w.record, *mark)
+		must(p.w.t.(*testing.T), err)
+	}
+}
+
+// produceAlone sends one record with acks=1.
+func (p *proc) produceAlone(value string) *Produced {
+	out := &Produced{Err: errWaiting}
+	p.n.Produce([]Produce{{Batch: batch.NewBuilder().Values(value).Build(), Acks: core.AcksOne, Done: func(r Produced) { *out = r }}})
+	return out
+}
+
+// Rule 7 from end to end. The record is restored to a state from before replica 1 was
+// dropped from the ISR; replica 1 is elected by it, into the very epoch that replica 0 led
+// before, and writes a record there. Then the others come back. Without the recovery, or
+// if its ISR were the restored one, "committed" is lost; without the cut, the logs differ
+// at one offset and epoch for ever.
+func TestAHistoryThatBeganWithARestoreIsLeft(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		restart bool // replica 1 has been killed when the recovery comes
+		longer  int  // more elections than the true history had
+	}{
+		{"by a process that runs", false, 0},
+		{"by a process that starts", true, 0},
+		{"by a process that runs, from a record with a higher epoch", false, 5},
+		{"by a process that starts, from a record with a higher epoch", true, 5},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, 3, 2, nil)
+			a, b, c := w.procs[0], w.procs[1], w.procs[2]
+			for _, p := range w.procs {
+				must(t, p.start())
+			}
+			w.elect(0)
+			w.run("all in sync", w.inSync(0, 1, 2))
+			one := a.produce("one")
+			w.run("the first commit", func() bool { return one.Err == nil })
+			for range 10 {
+				w.step() // replica 1 learns of it
+			}
+			saved := w.record.Record.Clone()
+			a.n.Disconnected(1, uint64(b.n.Identity().Session))
+			b.kill()
+			w.run("the ISR to shrink", w.inSync(0, 2))
+			w.elect(0)
+			two := a.produce("committed")
+			w.run("the second commit", func() bool { return two.Err == nil })
+			a.kill()
+			c.kill()
+
+			w.ids++
+			w.record = epoch.Snapshot{Record: saved, Version: fmt.Sprint(w.ids)} // as etcd from a backup
+			must(t, b.start())
+			w.elect(1)
+			if lost := b.produceAlone("fork"); lost.Err != nil {
+				t.Fatal(lost.Err)
+			}
+			for range tc.longer {
+				w.elect(1)
+			}
+
+			a.report()
+			c.report()
+			w.run("the report of replica 1", func() bool { return len(w.record.Record.Awaited()) == 0 })
+			if tc.restart {
+				b.kill()
+			}
+			if err := a.start(); err == nil {
+				t.Fatal("replica 0 registers while the record is frozen")
+			}
+			at := w.record.Record.PartitionEpoch
+			w.operate(func(r epoch.Record) (epoch.Record, error) {
+				return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: at, Change: w.changeID()})
+			})
+			if got := w.record.Record.ISR; !slices.Equal(got, []epoch.ReplicaID{0, 2}) {
+				t.Fatalf("recovered with the ISR %v, want [0 2]", got)
+			}
+			w.step()
+			if !tc.restart && b.n.Err() == nil {
+				t.Error("the process that is registered in the other history only goes on in this one")
+			}
+			for _, p := range w.procs {
+				must(t, p.start())
+			}
+			w.run("all in sync again", w.inSync(0, 1, 2))
+			last := w.procs[w.record.Record.Leader].produce("after")
+			w.run("a commit after the recovery", func() bool { return last.Err == nil })
+			for range 10 {
+				w.step()
+			}
+			for _, p := range w.procs {
+				if got, want := p.values(), []string{"one", "committed", "after"}; !slices.Equal(got, want) {
+					t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryBatchIsNotedOnceAllIsSyncedThatWasAcknowledgedBefore(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	p := w.procs[0]
+	must(t, p.start())
+	w.run("replica 0 to lead", w.leads(0))
+	one := p.produce("one")
+	w.run("the commit", func() bool { return one.Err == nil })
+	s := w.settings
+	s.FlushEveryBatch = true
+	p.n.Configure(s)
+	noted := func() bool {
+		on, err := p.n.Volume().EveryBatch()
+		return err == nil && on != nil
+	}
+	if noted() {
+		t.Fatal("EveryBatch is noted before the record acknowledged under Never is synced")
+	}
+	w.run("EveryBatch to be noted", noted)
+	if p.n.Log().FlushedOffset() != 1 {
+		t.Errorf("noted with everything synced below %d only", p.n.Log().FlushedOffset())
+	}
+	p.n.Configure(w.settings)
+	if noted() {
+		t.Error("EveryBatch is still noted, and not in force")
+	}
+	p.n.Configure(s)
+	p.n.Configure(w.settings)
+	for range 5 {
+		w.step() // the sync begun in between ends
+	}
+	if noted() {
+		t.Error("a sync that was begun under EveryBatch notes it although it is no longer in force")
+	}
+}
+
+func TestDeletionWaitsForEveryReplicaAtWork(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	a, b := w.procs[0], w.procs[1]
+	must(t, a.start())
+	must(t, b.start())
+	w.run("both in sync", w.inSync(0, 1))
+	for _, v := range []string{"one", "two", "three"} {
+		r := a.produce(v)
+		w.run("the commit of "+v, func() bool { return r.Err == nil })
+	}
+	ask := func(before epoch.Offset) (low *epoch.Offset, err *error) {
+		low, err = new(epoch.Offset), new(error)
+		*err = errWaiting
+		a.n.Delete(Deletion{Before: before, Timeout: w.settings.LagTimeMax / 4, Done: func(l epoch.Offset, e error) { *low, *err = l, e }})
+		return low, err
+	}
+	if _, err := ask(4); !errors.Is(*err, core.ErrOffsetOutOfRange) {
+		t.Errorf("above the high watermark: %v", *err)
+	}
+	low, err := ask(2)
+	if !errors.Is(*err, errWaiting) {
+		t.Errorf("answered with %d, %v before replica 1 has followed", *low, *err)
+	}
+	w.run("the answer", func() bool { return !errors.Is(*err, errWaiting) })
+	if *err != nil || *low != 2 || b.n.Log().StartOffset() != 2 {
+		t.Errorf("got %d, %v, replica 1 starts at %d; want 2, none, 2", *low, *err, b.n.Log().StartOffset())
+	}
+	b.following = false // alive, and stuck
+	_, err = ask(epoch.NoOffset)
+	w.run("the time-out", func() bool { return !errors.Is(*err, errWaiting) })
+	if !errors.Is(*err, core.ErrTimedOut) || a.n.Log().StartOffset() != 3 {
+		t.Errorf("got %v with the leader's start at %d; want a time-out, and 3", *err, a.n.Log().StartOffset())
+	}
+	_, err = ask(3)
+	w.elect(1)
+	if !errors.Is(*err, core.ErrNotLeader) {
+		t.Errorf("after a loss of leadership: %v, want not leader", *err)
+	}
+	if _, err := ask(3); !errors.Is(*err, core.ErrNotLeader) {
+		t.Errorf("a follower: %v, want not leader", *err)
+	}
+}
