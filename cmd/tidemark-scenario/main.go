@@ -66,7 +66,7 @@ func render(file, output string, stdout io.Writer) error {
 		_, err := io.Copy(stdout, bytes.NewReader(svg))
 		return err
 	}
-	if err := os.WriteFile(output, svg, 0o644); err != nil { //nolint:gosec // a picture is for everybody
+	if err := os.WriteFile(output, svg, 0o644); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil

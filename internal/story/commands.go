@@ -2,14 +2,12 @@ package story
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
-	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
 
 // command is one word of the language.
@@ -65,7 +63,6 @@ func init() {
 		"deliver":    {"deliver REPLICA", true, onReplica(deliverStep)},
 		"latest":     {"latest REPLICA", true, onReplica(func(c *cluster, p *replica, _ []string) error { return c.latest(p) })},
 		"read":       {"read REPLICA OFFSET", true, onReplica(readStep)},
-		"progress":   {"progress REPLICA", true, onReplica(progressStep)},
 	}
 }
 
@@ -129,13 +126,16 @@ func (t *teller) off(args []string) error {
 	return t.takeAway(args[0])
 }
 
+// maxPause bounds the time that one command lets pass.
+const maxPause = 5 * time.Minute
+
 func (t *teller) after(args []string) error {
 	if len(args) == 0 {
 		return misused("how long?")
 	}
 	d, err := time.ParseDuration(args[0])
-	if err != nil || d <= 0 || d > time.Hour {
-		return misused("%q is no duration up to an hour, like 500ms or 2s", args[0])
+	if err != nil || d <= 0 || d > maxPause {
+		return misused("%q is no duration up to %v, like 500ms or 2s", args[0], maxPause)
 	}
 	var fetching []*replica
 	for _, name := range args[1:] {
@@ -210,22 +210,4 @@ func (t *teller) assign(args []string) error {
 		return err
 	}
 	return t.cluster.assign(args[0], minISR)
-}
-
-func progressStep(c *cluster, p *replica, _ []string) error {
-	if !p.leads() {
-		return core.ErrNotLeader
-	}
-	for _, q := range p.core.Progress(c.now).Replicas {
-		live := "not live"
-		if q.Live {
-			live = "live"
-		}
-		at := "position unknown"
-		if q.LogEndOffset != epoch.NoOffset {
-			at = fmt.Sprintf("LEO %d", q.LogEndOffset)
-		}
-		c.print("%s: %s, %s", nameOf(q.ID), at, live)
-	}
-	return nil
 }

@@ -121,9 +121,10 @@ func (c *cluster) complete(p *replica, e core.Complete) {
 		return
 	}
 	at := epoch.NoOffset
-	for i, r := range p.log.records {
+	for i, r := range slices.Backward(p.log.records) {
 		if r.Value == value {
 			at = p.log.start + epoch.Offset(i)
+			break
 		}
 	}
 	c.acknowledged = append(c.acknowledged, acknowledged{at, value})

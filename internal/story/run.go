@@ -29,8 +29,10 @@ const outputIndent = "    "
 func Run(text string) (*Story, error) {
 	t := &teller{story: &Story{}}
 	defer t.restore()
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		if err := t.line(i+1, line); err != nil {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if err := t.line(number, strings.TrimSuffix(line, "\n")); err != nil {
 			return nil, err
 		}
 	}

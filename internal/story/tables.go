@@ -220,7 +220,7 @@ func numbers(words []string) ([]int, error) {
 
 // maxNumber bounds every number of a story, so that a typing error does not fill the
 // memory.
-const maxNumber = 100_000
+const maxNumber = 10_000
 
 func number(s string) (int, error) {
 	n, err := strconv.Atoi(s)
