@@ -20,6 +20,7 @@ type cluster struct {
 	everyBatch bool
 	now        time.Duration
 
+	spent               int
 	tokens, connections uint64
 	changes             int
 	acknowledged        []acknowledged
@@ -63,6 +64,18 @@ func newCluster(s shape) *cluster {
 	c.record.LeaderEpoch = s.firstEpoch - 1
 	c.version = 1
 	return c
+}
+
+// maxWork bounds a story: records written, and tenths of a second that pass for each
+// replica that fetches.
+const maxWork = 20_000
+
+// spend counts work, and refuses a story that would take for ever.
+func (c *cluster) spend(work int) error {
+	if c.spent += work; c.spent > maxWork {
+		return misused("the story is too long: more than %d records and fetches", maxWork)
+	}
+	return nil
 }
 
 func (c *cluster) changeID() epoch.ChangeID {

@@ -145,6 +145,9 @@ func (t *teller) after(args []string) error {
 		}
 		fetching = append(fetching, p)
 	}
+	if err := t.cluster.spend(1 + int(d/fetchPause)*len(fetching)); err != nil {
+		return err
+	}
 	t.cluster.passTime(d, fetching)
 	return nil
 }

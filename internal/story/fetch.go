@@ -168,9 +168,12 @@ func firstRecords(b []byte, n int) []byte {
 	return p.encode()
 }
 
-// passTime lets time pass in steps of a tenth of a second, in which those named fetch.
+// fetchPause is the time between two fetches while time passes.
+const fetchPause = 100 * time.Millisecond
+
+// passTime lets time pass, while those named fetch.
 func (c *cluster) passTime(d time.Duration, fetching []*replica) {
-	step := 100 * time.Millisecond
+	step := fetchPause
 	if len(fetching) == 0 {
 		step = d
 	}

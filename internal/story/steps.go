@@ -152,6 +152,9 @@ func (c *cluster) produceAll(p *replica, args []string, acks int16) error {
 			return err
 		}
 		for _, values := range batches {
+			if err := c.spend(len(values)); err != nil {
+				return err
+			}
 			if err := c.produce(p, values, acks); err != nil {
 				return err
 			}
