@@ -46,21 +46,21 @@ func (a action) String() string {
 	name := actionNames[k]
 	switch k {
 	case lose:
-		return fmt.Sprintf("%c loses sight of %c", 'A'+i, 'A'+arg)
+		return fmt.Sprintf("%c loses sight of %c", letter(i), letter(arg))
 	case machineDies:
-		return fmt.Sprintf("machine of %c dies, log cut to %d", 'A'+i, arg)
+		return fmt.Sprintf("machine of %c dies, log cut to %d", letter(i), arg)
 	case see:
-		return fmt.Sprintf("%c sees the record", 'A'+i)
+		return fmt.Sprintf("%c sees the record", letter(i))
 	case landLate:
 		return name
 	case timers, land, elect, crash:
-		return fmt.Sprintf("%s %c", name, 'A'+i)
+		return fmt.Sprintf("%s %c", name, letter(i))
 	case deliver:
-		return fmt.Sprintf("late fetch of %c arrives", 'A'+i)
+		return fmt.Sprintf("late fetch of %c arrives", letter(i))
 	case receive:
-		return fmt.Sprintf("%c is answered", 'A'+i)
+		return fmt.Sprintf("%c is answered", letter(i))
 	}
-	return fmt.Sprintf("%c %s", 'A'+i, name)
+	return fmt.Sprintf("%c %s", letter(i), name)
 }
 
 // possible lists what may happen in a world. Some of it will turn out to change

@@ -193,12 +193,14 @@ func (x *Explorer) moveFetch(w *world, k actionKind, i, arg int) bool {
 		w.messages[i][arg] = 0
 		return x.event(w, i, gotAnswer, n)
 	}
-	if x.EveryBatch && !x.happen(w.replicas[i], flushed, 0).impossible && !x.event(w, i, flushed, 0) {
-		return false
-	}
 	out := x.happen(w.replicas[i], asked, 0)
-	if out.impossible {
-		return false
+	if out.impossible { // a follower may have to make its log durable first
+		if !x.EveryBatch || !x.event(w, i, flushed, 0) {
+			return false
+		}
+		if out = x.happen(w.replicas[i], asked, 0); out.impossible {
+			return false
+		}
 	}
 	if k == fetchLost { // that it waits for an answer that will not come makes no difference
 		ok, answer := x.arrive(w, out.message)

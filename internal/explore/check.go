@@ -78,7 +78,7 @@ func (x *Explorer) checkAgreement(w *world, i int, p *replicaInfo) *flaw {
 	}
 	for o := int8(0); o < min(p.hw, p.leo); o++ {
 		if o >= w.ncommitted || p.log[o] != w.committed[o] {
-			return flawf(Agreement, "replica %d holds %v at offset %d, below its high watermark; committed is %v", i, p.log[o], o, w.committed[o])
+			return flawf(Agreement, "%c holds %v at offset %d, below its high watermark; committed is %v", letter(i), p.log[o], o, w.committed[o])
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func (x *Explorer) checkLeader(w *world, i int, p *replicaInfo) *flaw {
 	if x.watched[OneLeader] {
 		for j := range i {
 			if q := &x.tables.replicas.things[w.replicas[j]]; q.leads && q.epoch == p.epoch {
-				return flawf(OneLeader, "replicas %d and %d both lead epoch %d", j, i, p.epoch)
+				return flawf(OneLeader, "%c and %c both lead epoch %d", letter(j), letter(i), p.epoch)
 			}
 		}
 	}
@@ -97,8 +97,7 @@ func (x *Explorer) checkLeader(w *world, i int, p *replicaInfo) *flaw {
 	}
 	for o := range w.ncommitted {
 		if w.by[o] <= p.epoch && p.log[o] != w.committed[o] {
-			return flawf(Complete, "replica %d leads epoch %d and has %v at offset %d, where %v was committed in epoch %d", i, p.epoch, p.log[o], o,
-				w.committed[o], w.by[o])
+			return flawf(Complete, "%c leads epoch %d and has %v at offset %d, where %v is committed", letter(i), p.epoch, p.log[o], o, w.committed[o])
 		}
 	}
 	return nil
@@ -118,7 +117,7 @@ func (x *Explorer) checkMembers(w *world, record uint32) *flaw {
 		}
 		for o := range w.ncommitted {
 			if p.log[o] != w.committed[o] {
-				return flawf(Members, "replica %d is in the ISR, or may be, and has %v at offset %d, where %v is committed", i, p.log[o], o, w.committed[o])
+				return flawf(Members, "%c is in the ISR, or may be, and has %v at offset %d, where %v is committed", letter(i), p.log[o], o, w.committed[o])
 			}
 		}
 	}
@@ -126,7 +125,7 @@ func (x *Explorer) checkMembers(w *world, record uint32) *flaw {
 }
 
 func (x *Explorer) checkMatching(w *world) *flaw {
-	if !x.watched[LogMatching] {
+	if !x.watched[LogMatching] && !x.watched[Divergence] {
 		return nil
 	}
 	for i := range x.Replicas {
@@ -136,8 +135,14 @@ func (x *Explorer) checkMatching(w *world) *flaw {
 			same := false
 			for o := min(p.leo, q.leo) - 1; o >= 0; o-- {
 				same = same || p.log[o].epoch == q.log[o].epoch
-				if same && p.log[o] != q.log[o] {
-					return flawf(LogMatching, "replicas %d and %d agree behind offset %d, and hold %v and %v there", j, i, o, q.log[o], p.log[o])
+				if p.log[o] == q.log[o] {
+					continue
+				}
+				if p.up && q.up && o < min(p.hw, q.hw) && x.watched[Divergence] {
+					return flawf(Divergence, "%c and %c hold %v and %v at offset %d, below both high watermarks", letter(j), letter(i), q.log[o], p.log[o], o)
+				}
+				if same && x.watched[LogMatching] {
+					return flawf(LogMatching, "%c and %c agree behind offset %d, and hold %v and %v there", letter(j), letter(i), o, q.log[o], p.log[o])
 				}
 			}
 		}

@@ -98,6 +98,9 @@ type interned struct {
 	writes     table[write, write]
 	flaws      []flaw // found inside of a replica or a record; from 1
 	buf        []byte
+	// merged is told of every replica that is taken for one known already: tests look
+	// whether it really is the same.
+	merged func(known uint32, r replicaInfo)
 }
 
 func newInterned(everyBatch bool) *interned {
@@ -108,8 +111,15 @@ func newInterned(everyBatch bool) *interned {
 func (t *interned) replica(r *replica) uint32 {
 	t.buf = r.appendState(t.buf[:0], t.everyBatch)
 	if n, ok := t.replicas.numbers[string(t.buf)]; ok {
+		if t.merged != nil {
+			t.merged(n, infoOf(r))
+		}
 		return n
 	}
+	return t.replicas.add(string(t.buf), infoOf(r))
+}
+
+func infoOf(r *replica) replicaInfo {
 	info := replicaInfo{replica: r, up: r.core != nil, leader: -1, leo: int8(len(r.log.entries)), hw: int8(r.hw)}
 	copy(info.log[:], r.log.entries)
 	if r.core != nil {
@@ -118,7 +128,7 @@ func (t *interned) replica(r *replica) uint32 {
 		info.leader, info.epoch, info.change = int8(rec.Leader), int8(rec.LeaderEpoch), int16(rec.PartitionEpoch)
 		info.session, info.hw = r.session(), int8(r.core.HighWatermark())
 	}
-	return t.replicas.add(string(t.buf), info)
+	return info
 }
 
 // record numbers a record as the successor of another: a change begins versions anew,

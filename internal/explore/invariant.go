@@ -25,6 +25,9 @@ const (
 	Complete
 	// Agreement (I4): what is below a high watermark is the same on every replica.
 	Agreement
+	// Divergence (I4): no two replicas hold different records below both their high
+	// watermarks. It is the part of Agreement that a user could see.
+	Divergence
 	// Members (I5, I6): every member of the ISR, and of any ISR that may yet be
 	// written, has all that was committed.
 	Members
@@ -57,8 +60,8 @@ const (
 )
 
 func (i Invariant) String() string {
-	return [...]string{"I1 offsets", "I2 high watermark monotone", "I3 log matching", "I4 leader completeness", "I4 equal below high watermark",
-		"I5/I6 members complete", "I7 one leader per epoch", "I8 epoch cache", "I9 record history", "I10 record shape", "I11 acknowledged is committed",
+	return [...]string{"I1 offsets", "I2 high watermark monotone", "I3 log matching", "I4 leader completeness", "I4 as committed below high watermark",
+		"I4 equal below high watermarks", "I5/I6 members complete", "I7 one leader per epoch", "I8 epoch cache", "I9 record history", "I10 record shape", "I11 acknowledged is committed",
 		"I14 proven incarnation", "a diverging answer brings the logs closer",
 		"a member may lead", "committed is held", "no truncation below high watermark", "one write outstanding"}[i]
 }
@@ -77,7 +80,7 @@ func flawf(i Invariant, format string, args ...any) *flaw {
 func (s *stepping) converges(before *replicaInfo, m message) {
 	p := before.replica
 	if m.diverging && s.r.core != nil && len(p.log.entries) == len(s.r.log.entries) && p.log.cache.Equal(s.r.log.cache) {
-		s.flawed(flawf(Converges, "replica %d is told div(%d,%d), cuts nothing and will ask the same for ever", s.r.id, m.common.Epoch, m.common.Start))
+		s.flawed(flawf(Converges, "%c is told div(%d,%d), cuts nothing and will ask the same for ever", letter(s.r.id), m.common.Epoch, m.common.Start))
 	}
 }
 
@@ -85,20 +88,20 @@ func (s *stepping) converges(before *replicaInfo, m message) {
 func (s *stepping) judge(before *replicaInfo) {
 	r := s.r
 	if err := r.log.cacheFits(); err != nil {
-		s.flawed(flawf(Cache, "replica %d: %v", r.id, err))
+		s.flawed(flawf(Cache, "%c: %v", letter(r.id), err))
 	}
 	if r.core == nil {
 		return
 	}
 	hw, rec := r.core.HighWatermark(), r.core.Record()
 	if hw < 0 || hw > r.log.EndOffset() {
-		s.flawed(flawf(Offsets, "replica %d has high watermark %d and log end %d", r.id, hw, r.log.EndOffset()))
+		s.flawed(flawf(Offsets, "%c has high watermark %d and log end %d", letter(r.id), hw, r.log.EndOffset()))
 	}
 	if before.leads && r.core.Role() == core.Leader && int8(rec.LeaderEpoch) == before.epoch && int8(hw) < before.hw {
-		s.flawed(flawf(Monotone, "replica %d leads epoch %d and its high watermark falls from %d to %d", r.id, rec.LeaderEpoch, before.hw, hw))
+		s.flawed(flawf(Monotone, "%c leads epoch %d and its high watermark falls from %d to %d", letter(r.id), rec.LeaderEpoch, before.hw, hw))
 	}
 	if int16(rec.PartitionEpoch) < before.change {
-		s.flawed(flawf(RecordHistory, "replica %d goes back from partition epoch %d to %d", r.id, before.change, rec.PartitionEpoch))
+		s.flawed(flawf(RecordHistory, "%c goes back from partition epoch %d to %d", letter(r.id), before.change, rec.PartitionEpoch))
 	}
 }
 
@@ -137,7 +140,7 @@ func joinFlaw(leader *core.Core, old, r epoch.Record) *flaw {
 		}
 		p, _ := r.Replica(id)
 		if _, session := leader.Position(id); session != p.Session {
-			return flawf(Incarnation, "replica %d is to join as session %d, and proved its position as session %d", id, p.Session, session)
+			return flawf(Incarnation, "%c is to join as session %d, and proved its position as session %d", letter(id), p.Session, session)
 		}
 	}
 	return nil

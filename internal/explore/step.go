@@ -19,7 +19,10 @@ type stepping struct {
 
 // work lets an event happen to a copy of the replica.
 func (x *Explorer) work(e event) outcome {
-	before := &x.tables.replicas.things[e.replica]
+	return x.workAt(x.tables.replicas.things[e.replica], e)
+}
+
+func (x *Explorer) workAt(before replicaInfo, e event) outcome {
 	s := stepping{x: x, r: before.replica.clone()}
 	if (s.r.core != nil) == (e.kind == started) && e.kind != cut {
 		return outcome{impossible: true}
@@ -30,9 +33,9 @@ func (x *Explorer) work(e event) outcome {
 		return s.out
 	}
 	s.settle()
-	s.judge(before)
+	s.judge(&before)
 	if e.kind == gotAnswer && before.asks(x.tables.messages.things[e.arg]) {
-		s.converges(before, x.tables.messages.things[e.arg])
+		s.converges(&before, x.tables.messages.things[e.arg])
 	}
 	s.out.replica = x.tables.replica(s.r)
 	after := &x.tables.replicas.things[s.out.replica]
@@ -160,9 +163,6 @@ func (s *stepping) produce(value int8) {
 
 func (s *stepping) ask() {
 	r := s.r
-	if s.x.EveryBatch {
-		r.log.synced = r.log.EndOffset()
-	}
 	q, ok := r.core.NextFetch()
 	if !ok {
 		s.out.impossible = true
@@ -234,11 +234,11 @@ func (s *stepping) carryOut(effect core.Effect) {
 		r.log.cache.Assign(e.Epoch, r.log.EndOffset())
 	case core.Truncate:
 		if e.BelowHighWatermark {
-			s.flawed(flawf(BelowHighWatermark, "replica %d truncates to %d, below its high watermark", r.id, e.To))
+			s.flawed(flawf(BelowHighWatermark, "%c truncates to %d, below its high watermark", letter(r.id), e.To))
 		}
 		r.log.truncate(e.To)
 	case core.TruncateFully:
-		s.flawed(flawf(BelowHighWatermark, "replica %d begins its log anew at %d", r.id, e.StartAt))
+		s.flawed(flawf(BelowHighWatermark, "%c begins its log anew at %d", letter(r.id), e.StartAt))
 	case core.AppendFetched:
 		r.log.appendEncoded(e.Records, e.MaxEpoch)
 		r.core.AppliedFetch(e)
@@ -249,7 +249,7 @@ func (s *stepping) carryOut(effect core.Effect) {
 	case core.Complete:
 		s.complete(e)
 	case core.Regression:
-		s.flawed(flawf(RecordHistory, "replica %d reports that the record went backwards", r.id))
+		s.flawed(flawf(RecordHistory, "%c reports that the record went backwards", letter(r.id)))
 	case core.Exit:
 		s.out.acted = true
 		r.crash(s.x.StaleCheckpoint)
@@ -258,7 +258,7 @@ func (s *stepping) carryOut(effect core.Effect) {
 
 func (s *stepping) write(e core.WriteRecord) {
 	if s.out.write != 0 {
-		s.flawed(flawf(OneWrite, "replica %d writes the record twice at once", s.r.id))
+		s.flawed(flawf(OneWrite, "%c writes the record twice at once", letter(s.r.id)))
 		return
 	}
 	base := s.x.tables.snapshot(e.Base)
@@ -274,7 +274,7 @@ func (s *stepping) complete(e core.Complete) {
 	s.out.acked |= 1 << e.Token
 	rec := s.r.core.Record()
 	if n := len(s.r.core.MaximalISR()); n < rec.MinISR {
-		s.flawed(flawf(Acknowledged, "replica %d acknowledges m%d with %d members of the maximal ISR, min ISR %d", s.r.id, e.Token, n, rec.MinISR))
+		s.flawed(flawf(Acknowledged, "%c acknowledges m%d with %d members of the maximal ISR, min ISR %d", letter(s.r.id), e.Token, n, rec.MinISR))
 	}
 }
 

@@ -14,7 +14,7 @@ func (x *Explorer) trace(w world, way []action) string {
 	var b strings.Builder
 	b.WriteString("| step | action | record")
 	for i := range x.Replicas {
-		fmt.Fprintf(&b, " | %c log · LEO · HW · cache", 'A'+i)
+		fmt.Fprintf(&b, " | %c log · LEO · HW · cache", letter(i))
 	}
 	b.WriteString(" |\n|---|---|---" + strings.Repeat("|---", x.Replicas) + "|\n")
 	x.row(&b, 0, "at first", &w)
@@ -49,14 +49,17 @@ func (x *Explorer) describe(n uint32) string {
 	r := x.tables.records.things[n].snap.Record
 	leader := "-"
 	if r.Leader != epoch.NoReplica {
-		leader = string(rune('A' + r.Leader))
+		leader = string(letter(r.Leader))
 	}
 	isr := ""
 	for _, id := range r.ISR {
-		isr += string(rune('A' + id))
+		isr += string(letter(id))
 	}
 	return fmt.Sprintf("%d: %s leads epoch %d, ISR {%s}", r.PartitionEpoch, leader, r.LeaderEpoch, isr)
 }
+
+// letter is the name of a replica in traces: A, B, C.
+func letter[I ~int | ~int32](id I) rune { return 'A' + rune(id) }
 
 // tell adds to an action's name what it is about.
 func (x *Explorer) tell(w *world, a action) string {
@@ -76,13 +79,24 @@ func (x *Explorer) tell(w *world, a action) string {
 	case landLate:
 		name = fmt.Sprintf("%s: record %d", name, x.tables.records.things[x.tables.writes.things[w.orphans[arg]].next].change)
 	case fetch, fetchLost, send:
-		if out := x.happen(w.replicas[i], asked, 0); out.message != 0 {
-			name += ": " + x.tables.messages.things[out.message].String()
-		}
+		name += x.tellFetch(w, i)
 	case deliver, receive:
 		name += ": " + x.tables.messages.things[w.messages[i][arg]].String()
 	}
 	return name
+}
+
+// tellFetch is what replica i would ask, and would be answered now.
+func (x *Explorer) tellFetch(w *world, i int) string {
+	n := x.happen(w.replicas[i], asked, 0).message
+	if n == 0 {
+		return ""
+	}
+	m := x.tables.messages.things[n]
+	if a := x.happen(w.replicas[m.to], gotFetch, n).message; a != 0 {
+		m = x.tables.messages.things[a]
+	}
+	return ": " + m.String()
 }
 
 // String is fetch(offset, last epoch, current epoch), and what it was answered.
