@@ -201,7 +201,7 @@ func (w *world) consumeSome() {
 
 func (w *world) consume(c *consumer, p *process) {
 	v := p.node.View()
-	if err := v.Leads(epoch.NoEpoch); err != nil || v.LeaderEpoch < c.epoch {
+	if err := v.Leads(epoch.NoEpoch); err != nil || v.LeaderEpoch < c.epoch || !w.oracle.counts(p) {
 		return
 	}
 	c.epoch = v.LeaderEpoch
@@ -232,6 +232,23 @@ func (w *world) consume(c *consumer, p *process) {
 			}
 		}
 	}
+}
+
+// deleteSome asks a replica to delete records (KIP-107).
+func (w *world) deleteSome() {
+	p, ok := pick(w, w.procs)
+	if !ok || p.node == nil {
+		return
+	}
+	v := p.node.View()
+	before := v.LogStartOffset + epoch.Offset(w.rng.IntN(int(v.LogEndOffset-v.LogStartOffset)+2))
+	p.node.Delete(node.Deletion{Before: before, Timeout: time.Second, Done: func(low epoch.Offset, err error) {
+		w.say("  %s answers the deletion before %d: low watermark %d, %v", p, before, low, orOK(err))
+		if start := p.node.Log().StartOffset(); err == nil && (low < before || start < before) {
+			w.fail("low watermark", "%s says that all is deleted before %d: low watermark %d, log start %d", p, before, low, start)
+		}
+	}})
+	w.after(p)
 }
 
 // The clients' moves.

@@ -40,8 +40,8 @@ func (w *world) heal() {
 		}
 		w.round()
 		p := w.leading()
-		if w.failure != nil || w.hopeless() {
-			return
+		if w.failure != nil || w.hopeless() || w.store.line.lost && round > 100 {
+			return // after the last: nobody who knew better was left to notice
 		}
 		if p == nil || round < 20 {
 			continue
@@ -50,7 +50,9 @@ func (w *world) heal() {
 			last = final.produce()
 		}
 		if w.whole(p) && last != nil && len(final.inFlight) == 0 {
-			w.audit(p)
+			if !w.store.line.lost {
+				w.audit(p)
+			}
 			return
 		}
 	}
@@ -58,7 +60,10 @@ func (w *world) heal() {
 }
 
 // hopeless: nobody is left who may lead, and only an unclean election could go on.
-func (w *world) hopeless() bool { return len(w.store.current().Record.ISR) == 0 }
+func (w *world) hopeless() bool {
+	r := w.store.current().Record
+	return len(r.ISR) == 0 && r.Recovery == nil && !w.cfg.Faults.Unclean
+}
 
 // round is one round of everybody's work, without any fault.
 func (w *world) round() {
@@ -72,6 +77,12 @@ func (w *world) round() {
 	w.rest()
 	if w.leading() == nil {
 		w.electSome()
+	}
+	w.rest()
+	w.recoverSome()
+	w.rest()
+	if w.cfg.Faults.Unclean && w.leading() == nil {
+		w.electUncleanSome()
 	}
 	w.rest()
 	w.assign()

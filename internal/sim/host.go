@@ -32,9 +32,11 @@ type host struct {
 	image   *image // taken earlier
 }
 
-// image is a volume as it was.
+// image is a volume as it was, in the session that its replica had then.
 type image struct {
-	disk *vfs.Mem
+	disk    *vfs.Mem
+	session epoch.Session
+	end     epoch.Offset
 }
 
 func newHost(id epoch.ReplicaID) *host {
@@ -42,14 +44,17 @@ func newHost(id epoch.ReplicaID) *host {
 }
 
 // reopen finds out what is on the disk now.
-func (w *world) reopen(h *host) {
-	h.content = &mirror{}
-	l, err := openLog(h.disk, log.Config{Topic: "t", TopicID: topicID, SegmentBytes: w.cfg.SegmentBytes})
+func (w *world) reopen(h *host) { h.content = w.contentOf(h.disk) }
+
+func (w *world) contentOf(disk *vfs.Mem) *mirror {
+	m := &mirror{}
+	l, err := openLog(disk, log.Config{Topic: "t", TopicID: topicID, SegmentBytes: w.cfg.SegmentBytes})
 	if err != nil {
-		return
+		return m
 	}
-	h.content.readAll(l)
+	m.readAll(l)
 	_ = l.Close()
+	return m
 }
 
 // take ends the process of a host, so that something can be done to the machine.
@@ -72,10 +77,16 @@ func (w *world) machineCrash() {
 		return
 	}
 	w.take(h)
+	w.powerCut(h)
+}
+
+func (w *world) powerCut(h *host) {
 	w.say("the machine of %d loses power", h.id)
 	before := h.content
 	h.disk = h.disk.RandomCrash(w.rng)
-	h.memory = &volume.PlainMemory{}
+	if w.chance(80) { // else somebody has put the witness on a disk
+		h.memory = &volume.PlainMemory{}
+	}
 	h.boot++
 	w.reopen(h)
 	w.lose(h, before)
@@ -109,19 +120,49 @@ func (w *world) volumeChanges() {
 		return
 	}
 	if h.image == nil || w.chance(30) {
-		h.image = &image{disk: h.disk.Crash(vfs.Crash{})}
-		w.say("an image is taken of the volume of %d", h.id)
+		w.takeImage(h)
 		return
 	}
-	w.take(h)
-	before := h.content
-	if w.chance(50) {
-		w.say("the volume of %d is emptied", h.id)
-		h.disk = vfs.NewMem()
-	} else {
-		w.say("the volume of %d is restored from its image", h.id)
-		h.disk = h.image.disk.Crash(vfs.Crash{})
+	if restore := w.chance(60); restore && w.noticeable(h) {
+		w.restore(h)
+	} else if !restore {
+		w.empty(h)
 	}
+}
+
+func (w *world) takeImage(h *host) {
+	r, _ := w.store.current().Record.Replica(h.id)
+	h.image = &image{disk: h.disk.Crash(vfs.Crash{}), session: r.Session}
+	w.say("an image is taken of the volume of %d", h.id)
+	h.image.end = w.contentOf(h.image.disk).end()
+}
+
+// noticeable reports that something outside of the volume can tell an image from the
+// volume: a registration since, or a high watermark that the leader has told of. An
+// image from within the present session and heartbeat cannot be told by anybody, and no
+// promise is made about it.
+func (w *world) noticeable(h *host) bool {
+	rec := w.store.current().Record
+	r, ok := rec.Replica(h.id)
+	return !ok || r.Session != h.image.session || rec.Progress != nil && rec.Progress.HighWatermark > h.image.end && rec.InSync(h.id)
+}
+
+// empty gives a host a new volume, restore its image.
+func (w *world) empty(h *host) {
+	w.take(h)
+	w.say("the volume of %d is emptied", h.id)
+	w.replaceDisk(h, vfs.NewMem())
+}
+
+func (w *world) restore(h *host) {
+	w.take(h)
+	w.say("the volume of %d is restored from its image", h.id)
+	w.replaceDisk(h, h.image.disk.Crash(vfs.Crash{}))
+}
+
+func (w *world) replaceDisk(h *host, disk *vfs.Mem) {
+	before := h.content
+	h.disk = disk
 	if w.chance(40) {
 		h.pod++
 		h.memory = &volume.PlainMemory{}

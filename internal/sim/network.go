@@ -164,6 +164,11 @@ func (a *answerPacket) deliver(w *world) {
 	if p.dead || p.node == nil {
 		return
 	}
+	if n := len(a.response.Records); n > 0 && w.cfg.Faults.Wire && !w.healing && w.chance(15) {
+		a.response.Records = slices.Clone(a.response.Records)
+		a.response.Records[w.rng.IntN(n)] ^= 1 << w.rng.IntN(8)
+		w.say("  a bit is damaged on the way")
+	}
 	if w.tracing {
 		w.say("%s is answered %s: %v, diverging %v, HW %d, %d bytes", p, fetchName(a.query), orOK(a.err), a.response.Diverging, a.response.HighWatermark, len(a.response.Records))
 	}

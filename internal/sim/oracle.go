@@ -47,7 +47,8 @@ type Failure struct {
 	What string
 }
 
-func (f *Failure) String() string { return f.Invariant + ": " + f.What }
+// Error implements error.
+func (f *Failure) Error() string { return f.Invariant + ": " + f.What }
 
 func (w *world) fail(invariant, format string, args ...any) {
 	if w.failure == nil {
@@ -204,16 +205,30 @@ func (w *world) mirrors() []*mirror {
 	return out
 }
 
+// counts reports that what a process does is bound by a promise: it stands on the line
+// of the record that counts, and no unclean election has ended its leadership.
+func (o *oracle) counts(p *process) bool {
+	r := p.node.Core().Record()
+	return o.w.store.line.has(r) && (p.node.Core().Role() != core.Leader || r.LeaderEpoch >= o.forgiven)
+}
+
 // process judges a process after something was done with it.
 func (o *oracle) process(p *process) {
 	c := p.node.Core()
 	hw, start, end := c.HighWatermark(), p.mirror.start, p.mirror.end()
+	o.deletedBy(p)
 	if hw < start || hw > end {
 		o.w.fail("I1", "%s: log start %d, high watermark %d, log end %d", p, start, hw, end)
 		return
 	}
+	if !o.counts(p) {
+		return
+	}
 	if c.Role() == core.Leader {
 		o.leader(p)
+	}
+	if p.strayed || c.Role() != core.Leader && o.unclean > 0 && p.mirror.cache.Latest() < max(o.forgiven, 1) {
+		return // it has followed another history, and does not know yet where that parts
 	}
 	if int(hw) > len(o.committed) {
 		o.w.fail("I4", "%s has high watermark %d, but only %d records were ever committed", p, hw, len(o.committed))
@@ -240,6 +255,13 @@ func orNothing(e entry, ok bool) any {
 	return e
 }
 
+// deletedBy notes what a leader's log start leaves out.
+func (o *oracle) deletedBy(p *process) {
+	if p.node.Core().Role() == core.Leader {
+		o.deleted = max(o.deleted, p.mirror.start)
+	}
+}
+
 // leader judges a leader: I2, I4, I7.
 func (o *oracle) leader(p *process) {
 	w := o.w
@@ -257,19 +279,18 @@ func (o *oracle) leader(p *process) {
 		w.fail("I2", "%s leads epoch %d and its high watermark fell from %d to %d", p, e, p.ledHW, hw)
 	}
 	p.ledHW = hw
-	o.deleted = max(o.deleted, p.mirror.start)
 	o.commit(p, hw)
 	o.complete(p, e)
 }
 
-// forgive ends what was committed where the winner of an unclean election knows no
-// more.
+// forgive ends what was committed where the winner of an unclean election, or who led
+// in its place, knows no more.
 func (o *oracle) forgive(p *process, e epoch.LeaderEpoch) {
 	u := p.node.Core().Record().UncleanElection
-	if u == nil || u.LeaderEpoch != e || o.forgiven >= e {
+	if u == nil || u.LeaderEpoch > e || o.forgiven >= u.LeaderEpoch {
 		return
 	}
-	o.forgiven = e
+	o.forgiven = u.LeaderEpoch
 	for off := p.mirror.start; int(off) < len(o.committed); off++ {
 		if got, ok := p.mirror.at(off); !ok || got != o.committed[off].entry {
 			o.w.say("  the unclean election loses what was committed from offset %d on", off)
@@ -324,7 +345,7 @@ func (o *oracle) step() {
 	if u := rec.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
 		return // nobody knows yet what is lost
 	}
-	if rec.Recovery != nil {
+	if rec.Recovery != nil || o.w.store.line.lost {
 		return
 	}
 	for _, id := range rec.ISR {
@@ -347,6 +368,9 @@ func (o *oracle) step() {
 // acknowledged judges a success of acks=all (I11, and Jepsen's lost write).
 func (o *oracle) acknowledged(p *process, values []uint32, base epoch.Offset) {
 	o.w.look(p)
+	if !o.counts(p) {
+		return
+	}
 	if p.node.Core().Role() == core.Leader {
 		o.leader(p)
 	}
@@ -373,7 +397,7 @@ func (o *oracle) once(values []uint32) {
 // latest judges ListOffsets(latest): what was visible stays visible, for whoever asks a
 // leader of the same or a later epoch (I2, KIP-207).
 func (o *oracle) latest(p *process, v *node.View) {
-	if v.LeaderEpoch < o.latestBy {
+	if v.LeaderEpoch < o.latestBy || !o.counts(p) {
 		return
 	}
 	if v.HighWatermark < o.latestHW && o.unclean == 0 {

@@ -30,6 +30,9 @@ type Faults struct {
 	Machines bool // power cuts
 	Zombies  bool // two processes of one replica
 	Record   bool // the record restored to an older state, or made anew
+	Wire     bool // bytes damaged on the way
+	Midway   bool // processes killed, or machines cut off, in the middle of what they do
+	Toggle   bool // EveryBatch switched on and off
 	Assign   bool // reassignment
 	Retain   bool // retention and deleted records
 	Unclean  bool // unclean elections on request
@@ -53,7 +56,7 @@ func Draw(seed uint64) Config {
 		LagTime:      []time.Duration{2 * time.Second, 10 * time.Second}[r.IntN(2)],
 		Lease:        []time.Duration{3 * time.Second, 10 * time.Second}[r.IntN(2)],
 		Faults: Faults{Disk: of(25), Volumes: of(20), Machines: of(60), Zombies: of(30), Record: of(15), Assign: of(35), Retain: of(30),
-			Unclean: of(20)},
+			Unclean: of(20), Wire: of(10), Midway: of(30), Toggle: of(15)},
 	}
 	if c.Replicas > 3 && of(50) {
 		c.Replicas = 3

@@ -30,6 +30,8 @@ type process struct {
 	zombie   bool
 	stopping bool
 	waiting  bool // for a refused registration to be tried again
+	strayed  bool // it has acted on a record of lost ground
+	every    bool // it syncs every batch
 
 	rate    float64       // of its clock, against the world's
 	offset  time.Duration // of its clock
@@ -78,7 +80,7 @@ func (w *world) settings() node.Settings {
 // start starts a process on a host. It may fail at once: the volume is what it is.
 func (w *world) start(h *host) {
 	w.counters.starts++
-	p := &process{w: w, host: h, id: h.id, name: fmt.Sprintf("%d#%d", h.id, w.counters.starts), pod: h.pod, rate: 1, mirror: &mirror{}}
+	p := &process{w: w, host: h, id: h.id, name: fmt.Sprintf("%d#%d", h.id, w.counters.starts), pod: h.pod, rate: 1, mirror: &mirror{}, every: w.cfg.EveryBatch}
 	if !w.healing && w.chance(30) {
 		p.rate = 0.5 + w.rng.Float64()
 	}
@@ -320,6 +322,7 @@ func (w *world) after(p *process) {
 		p.host.damaged = p.host.damaged || p.host.faulty && p.host.process == nil // the promise may have ended
 		return
 	}
+	p.strayed = p.strayed || !w.store.line.has(p.node.Core().Record())
 	w.look(p)
 	w.oracle.process(p)
 }
@@ -415,7 +418,7 @@ func (w *world) zombieSome() {
 	h := p.host
 	old := h.disk
 	h.disk, h.content = old.Crash(vfs.ProcessCrash()), p.mirror.clone()
-	h.damaged = h.damaged || !w.cfg.EveryBatch // what the zombie goes on to acknowledge is not on the volume
+	h.damaged = h.damaged || !p.every || w.cfg.Faults.Toggle // what the zombie goes on to acknowledge is not on the volume
 	w.fault(old, func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync || op.Kind == vfs.OpSyncDir {
 			return syscall.EIO
@@ -458,4 +461,63 @@ func (w *world) passTime() {
 func openLog(disk *vfs.Mem, cfg log.Config) (*log.Log, error) {
 	l, _, err := log.Open(disk.Crash(vfs.ProcessCrash()), "/v", cfg, false, discard)
 	return l, err
+}
+
+// configureSome lets a process sync every batch from now on, or no more.
+func (w *world) configureSome() {
+	if p, ok := pick(w, w.procs); ok && p.node != nil {
+		p.every = !p.every
+		w.say("%s syncs every batch: %t", p, p.every)
+		s := w.settings()
+		s.FlushEveryBatch = p.every
+		p.node.Configure(s)
+		w.after(p)
+	}
+}
+
+// midway is the panic by which a process ends in the middle of an operation on its
+// disk, as by kill -9, or with its machine.
+type midway struct {
+	host  *host
+	power bool
+}
+
+// cutShort lets the process of a host end a few operations of its disk from now.
+func (w *world) cutShort() {
+	h, ok := pick(w, w.hosts)
+	if !ok || h.faulty {
+		return
+	}
+	left, power := w.rng.IntN(12), w.cfg.Faults.Machines && w.chance(50)
+	w.say("%d will be cut short in %d operations, with its machine: %t", h.id, left, power)
+	w.fault(h.disk, func(op vfs.Op) error {
+		if op.Kind == vfs.OpRead || op.Kind == vfs.OpOpen {
+			return nil
+		}
+		if left--; left < 0 {
+			w.say("  cut short at %s of %s", op.Kind, op.Name)
+			panic(midway{h, power})
+		}
+		return nil
+	})
+}
+
+func (w *world) unlessCutShort(do func()) {
+	defer func() {
+		switch m := recover().(type) {
+		case nil:
+		case midway:
+			w.looking = false
+			m.host.disk.SetFault(nil)
+			w.take(m.host)
+			if m.power {
+				w.powerCut(m.host)
+			} else {
+				w.reopen(m.host)
+			}
+		default:
+			panic(m)
+		}
+	}()
+	do()
 }

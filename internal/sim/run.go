@@ -89,8 +89,8 @@ func Shrink(c Config, steps []Step, f Failure, budget int) []Step {
 }
 
 // Explain runs a failed seed again, shrinks it, and tells the story of the shortest run
-// found.
-func Explain(c Config, made int, f Failure, budget int) string {
+// found, and its Script.
+func Explain(c Config, made int, f Failure, budget int) (story, script string) {
 	steps := Shrink(c, Steps(c, made), f, budget)
 	r := Replay(c, steps, true)
 	var b strings.Builder
@@ -98,5 +98,9 @@ func Explain(c Config, made int, f Failure, budget int) string {
 	for _, line := range r.Trace {
 		b.WriteString(line + "\n")
 	}
-	return b.String()
+	script, err := Script(c, steps, fmt.Sprintf("%s\nFound as seed %d.", r.Failure, c.Seed))
+	if err != nil {
+		script = err.Error()
+	}
+	return b.String(), script
 }

@@ -2,19 +2,28 @@ package sim
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
 var (
-	seed  = flag.Uint64("sim.seed", 0, "the one seed to run; a failure is shrunk and told step by step")
-	first = flag.Uint64("sim.first", 1, "the first seed")
-	seeds = flag.Int("sim.seeds", 150, "how many seeds to run")
-	steps = flag.Int("sim.steps", 600, "how many steps a run has, at most")
+	seed   = flag.Uint64("sim.seed", 0, "the one seed to run")
+	first  = flag.Uint64("sim.first", 1, "the first seed")
+	seeds  = flag.Int("sim.seeds", 150, "how many seeds to run")
+	steps  = flag.Int("sim.steps", 600, "how many steps a run has, at most")
+	script = flag.String("sim.script", "", "the file into which the script of a failed run is written, or the one to be told step by step with -sim.tell")
+	tell   = flag.Bool("sim.tell", false, "tell the run of -sim.script step by step")
 )
 
 // TestSimulation runs seeds until one breaks an invariant. make sim runs more of them.
 func TestSimulation(t *testing.T) {
+	if *tell {
+		tellScript(t)
+		return
+	}
 	from, n := *first, *seeds
 	if *seed != 0 {
 		from, n = *seed, 1
@@ -30,11 +39,91 @@ func TestSimulation(t *testing.T) {
 		if r.Committed == 0 {
 			idle++
 		}
-		if r.Failure != nil {
-			t.Fatalf("seed %d, step %d: %s\n\ngo test ./internal/sim -run Simulation -sim.seed %d -sim.steps %d\n\n%s",
-				s, r.Made, r.Failure, s, *steps, Explain(Draw(s), r.Made, *r.Failure, 3000))
+		if r.Failure == nil {
+			continue
 		}
+		story, kept := Explain(Draw(s), r.Made, *r.Failure, 3000)
+		if *script != "" {
+			if err := os.WriteFile(*script, []byte(kept), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		t.Fatalf("seed %d, step %d: %s\n\ngo test ./internal/sim -run Simulation -sim.seed %d -sim.steps %d\n\n%s\n%s", s, r.Made, r.Failure, s, *steps, story, kept)
 	}
 	t.Logf("%d seeds, %d steps, %.0f steps per second; %d seeds ended with nobody left who might lead, %d committed nothing",
 		n, made, float64(made)/time.Since(begun).Seconds(), hopeless, idle)
+}
+
+func tellScript(t *testing.T) {
+	c, list := readScript(t, *script)
+	r := Replay(c, list, true)
+	t.Logf("%s\n%s", strings.Join(r.Trace, "\n"), orOK(r.err()))
+}
+
+func (r Result) err() error {
+	if r.Failure == nil {
+		return nil
+	}
+	return r.Failure
+}
+
+func readScript(t *testing.T, file string) (Config, []Step) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, list, err := ParseScript(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return c, list
+}
+
+// TestRegressions runs what once broke an invariant.
+func TestRegressions(t *testing.T) {
+	files, err := filepath.Glob("testdata/regressions/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no regressions found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			c, list := readScript(t, file)
+			if r := Replay(c, list, false); r.Failure != nil {
+				t.Errorf("%s; tell it with: go test ./internal/sim -run Simulation -v -sim.tell -sim.script %s", r.Failure, file)
+			}
+		})
+	}
+}
+
+func TestScriptsAreReadAsTheyWereWritten(t *testing.T) {
+	c := Draw(7)
+	want := Steps(c, 50)
+	text, err := Script(c, want, "what it shows\nin two lines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, list, err := ParseScript(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Script(got, list, "what it shows\nin two lines"); err != nil || again != text {
+		t.Errorf("read and written again it is\n%s\nwant\n%s (%v)", again, text, err)
+	}
+	for _, broken := range []string{"{", "{}\nno such move 1", "{}\nask", "{}\nask x"} {
+		if _, _, err := ParseScript(broken); err == nil {
+			t.Errorf("%q was read as a script", broken)
+		}
+	}
+}
+
+// The same seed is the same run, to the letter.
+func TestRunsAreDeterministic(t *testing.T) {
+	for s := uint64(1); s <= 20; s++ {
+		c := Draw(s)
+		a, b := Replay(c, Steps(c, 300), true), Replay(c, Steps(c, 300), true)
+		if x, y := strings.Join(a.Trace, "\n"), strings.Join(b.Trace, "\n"); x != y {
+			t.Fatalf("seed %d ran twice:\n%s\nand\n%s", s, x, y)
+		}
+	}
 }

@@ -20,6 +20,7 @@ type store struct {
 	orphans  []*call          // writes that their callers have given up, which may still land
 	down     bool
 	writes   int
+	line     line
 }
 
 // caller gets the answer to a call.
@@ -51,7 +52,9 @@ var (
 )
 
 func newStore(w *world, r epoch.Record) *store {
-	return &store{w: w, versions: []epoch.Snapshot{{Record: r, Version: "0"}}}
+	s := &store{w: w, versions: []epoch.Snapshot{{Record: r, Version: "0"}}, line: line{changes: map[epoch.ChangeID]bool{}}}
+	s.line.add(r)
+	return s
 }
 
 func (s *store) current() epoch.Snapshot { return s.versions[len(s.versions)-1] }
@@ -87,7 +90,12 @@ func (s *store) take(c *call) {
 
 // commit stores a record.
 func (s *store) commit(r epoch.Record, by string) epoch.Snapshot {
-	s.w.oracle.recordChanged(s.current().Record, r)
+	old := s.current().Record
+	s.w.oracle.recordChanged(old, r)
+	if old.Recovery != nil && r.Recovery == nil {
+		s.line.lost = false
+	}
+	s.line.add(r)
 	return s.replace(r, by)
 }
 

@@ -55,7 +55,7 @@ func newWorld(c Config, tracing bool) *world {
 	}
 	w.oracle = newOracle(w)
 	w.store = newStore(w, epoch.New(topicID, ids, c.MinISR, w.newChangeID()))
-	w.operators = [2]*operator{{w, "operator 0"}, {w, "operator 1"}}
+	w.operators = [2]*operator{{w: w, name: "operator 0"}, {w: w, name: "operator 1"}}
 	w.producers = newProducers(w)
 	for i := range 2 {
 		w.consumers = append(w.consumers, &consumer{name: fmt.Sprint("consumer ", i), lastEpoch: epoch.NoEpoch})
@@ -78,10 +78,10 @@ func (w *world) newUUID() epoch.UUID {
 
 // do makes one step.
 func (w *world) do(s Step) {
-	w.pcg.Seed(s.Seed, uint64(s.Move))
+	w.pcg.Seed(s.Seed, 4)
 	w.steps++
 	w.say("%4d %s", w.steps, moves[s.Move].name)
-	moves[s.Move].do(w)
+	w.unlessCutShort(func() { moves[s.Move].do(w) })
 	w.oracle.step()
 	if w.tracing {
 		w.show()
@@ -116,6 +116,11 @@ func init() {
 	machines := func(f Faults) bool { return f.Machines }
 	zombies := func(f Faults) bool { return f.Zombies }
 	assign := func(f Faults) bool { return f.Assign }
+	record := func(f Faults) bool { return f.Record }
+	unclean := func(f Faults) bool { return f.Unclean }
+	retain := func(f Faults) bool { return f.Retain }
+	toggle := func(f Faults) bool { return f.Toggle }
+	midway := func(f Faults) bool { return f.Midway }
 	moves = []move{
 		{14, 10, "ask", nil, (*world).askSome},
 		{20, 6, "packet arrives", nil, (*world).packetArrives},
@@ -147,5 +152,11 @@ func init() {
 		{3, 3, "elect", nil, (*world).electSome},
 		{1, 0, "switchover", nil, (*world).switchoverSome},
 		{2, 1, "assign", assign, (*world).assignSome},
+		{1, 0, "restore record", record, (*world).restoreRecord},
+		{2, 3, "recover", record, (*world).recoverSome},
+		{1, 1, "unclean election", unclean, (*world).electUncleanSome},
+		{1, 1, "delete records", retain, (*world).deleteSome},
+		{1, 1, "configure", toggle, (*world).configureSome},
+		{2, 1, "cut short", midway, (*world).cutShort},
 	}
 }

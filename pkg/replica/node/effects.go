@@ -80,10 +80,15 @@ func (n *Node) raise() {
 // counts the leader's high watermark.
 func (n *Node) appendFetched(e core.AppendFetched) error {
 	if len(e.Records) > 0 {
-		err := n.changeLog(func() error {
-			_, err := n.log.AppendFetched(e.Records, e.MaxEpoch)
+		appended := 0
+		err := n.changeLog(func() (err error) {
+			appended, err = n.log.AppendFetched(e.Records, e.MaxEpoch)
 			return err
 		})
+		if appended > 0 { // whatever became of the rest, this much is in the log and will be acknowledged
+			n.raise()
+			n.flushSoon()
+		}
 		switch {
 		case n.noteSpace(err):
 			n.ports.Fetcher.Backoff()
@@ -94,8 +99,6 @@ func (n *Node) appendFetched(e core.AppendFetched) error {
 			n.ports.Fetcher.Backoff()
 			return nil
 		}
-		n.raise()
-		n.flushSoon()
 	}
 	hw := min(max(e.HighWatermark, n.log.StartOffset()), n.log.EndOffset())
 	if start := min(e.LogStartOffset, hw); start > n.log.StartOffset() {

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// line is the history of the record that counts. After a backup was put back, what is
+// done on it stands on lost ground, until a recovery takes up the line again: nobody
+// can keep what two histories committed, and rule 7 promises the older one.
+type line struct {
+	changes map[epoch.ChangeID]bool
+	lost    bool              // the store's record is not of the line
+	newest  epoch.LeaderEpoch // of the line, when it was left
+}
+
+func (l *line) add(r epoch.Record) {
+	if !l.lost {
+		l.changes[r.LastChange().ID] = true
+	}
+}
+
+// has reports that a record is of the line.
+func (l *line) has(r epoch.Record) bool {
+	return r.PartitionEpoch == 0 || l.changes[r.LastChange().ID]
+}
+
+// restoreRecord puts an older state of the record back, as a restored backup of etcd
+// does, or loses it, and has it made anew for recovery.
+func (w *world) restoreRecord() {
+	s := w.store
+	if s.line.lost || s.current().Record.Recovery != nil || len(s.versions) < 3 {
+		return
+	}
+	r := s.current().Record
+	old := s.versions[max(0, len(s.versions)-2-w.rng.IntN(12))].Record.Clone()
+	if old.LastChange() == r.LastChange() {
+		return
+	}
+	w.say("the record is put back to partition epoch %d", old.PartitionEpoch)
+	s.line.lost, s.line.newest = true, r.LeaderEpoch
+	if w.chance(25) {
+		var ids []epoch.ReplicaID
+		for _, p := range r.Replicas {
+			ids = append(ids, p.ID)
+		}
+		old = epoch.Remake(topicID, ids, r.WantedMinISR, r.PartitionEpoch, r.LeaderEpoch, w.newChangeID())
+	}
+	s.replace(old, "a restored backup")
+}
+
+// recoverSome is the user's request to go on.
+func (w *world) recoverSome() {
+	o, _ := pick(w, w.operators[:])
+	base := o.base()
+	if base.Record.Recovery == nil {
+		return
+	}
+	r, err := epoch.Recover(base.Record, epoch.RecoveryRequest{PartitionEpoch: base.Record.PartitionEpoch, Change: w.newChangeID()})
+	o.propose("a recovery", base, r, err)
+}
+
+// electUncleanSome is the user's request to lose what the ISR has and nobody else.
+func (w *world) electUncleanSome() {
+	o, _ := pick(w, w.operators[:])
+	base := o.base()
+	r, err := epoch.ElectUnclean(base.Record, epoch.UncleanRequest{LeaderEpoch: base.Record.LeaderEpoch, Replica: epoch.NoReplica, Live: w.live(), Change: w.newChangeID()})
+	o.propose("an unclean election", base, r, err)
+}
