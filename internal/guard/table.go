@@ -47,8 +47,21 @@ const (
 	StrikeOtherDirectory
 	DirectoryUsedOnce
 	DropKeepsMinISR
+	DropAfterJoin
 	NewEpochWithDrop
 	FrozenInRecovery
+	UncleanNamesEpoch
+	RecoveryHearsAll
+	RecoveryTakesNewest
+	RecoveryStrikesOthers
+
+	OneHistory
+	FrozenRecordIdle
+	CutOtherHistory
+	StartOfSession
+	NewerLogKept
+	DeleteCommittedOnly
+	DeletionWaits
 
 	CleanMarkOfSession
 	CleanMarkGoesFirst
@@ -120,6 +133,20 @@ var Rules = [count]Rule{
 	DropKeepsMinISR:        {"drop-keeps-min-isr", "protocol.md 1.18", "a reassignment drops the last bearers of committed records"},
 	NewEpochWithDrop:       {"new-epoch-with-drop", "protocol.md 1.18", "a dropped and added replica counts by fetches from before"},
 	FrozenInRecovery:       {"frozen-in-recovery", "DESIGN.md rule 7", "a record that went back is changed before it is known what was lost"},
+	DropAfterJoin:          {"drop-after-join", "protocol.md 1.18", "a live copy is dropped before the one that takes part in its stead has caught up"},
+
+	UncleanNamesEpoch:     {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
+	RecoveryHearsAll:      {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
+	RecoveryTakesNewest:   {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
+	RecoveryStrikesOthers: {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
+
+	OneHistory:          {"one-history", "DESIGN.md rule 7", "a restored record that has gone on is followed, and committed records are cut"},
+	FrozenRecordIdle:    {"frozen-record-idle", "DESIGN.md rule 7", "a record that was put back, or made anew, is taken for what this replica knows, and overwrites it"},
+	CutOtherHistory:     {"cut-other-history", "DESIGN.md rule 7", "two logs hold different records at one offset under one epoch, and no fetch ever shows it"},
+	StartOfSession:      {"start-of-session", "DESIGN.md rule 2", "after a recovery the process of another history passes for the registered one of the same session"},
+	NewerLogKept:        {"newer-log-kept", "DESIGN.md rule 7, protocol.md 1.11.1", "a follower whose log is newer than the record cuts what may be committed"},
+	DeleteCommittedOnly: {"delete-committed-only", "protocol.md 1.15", "the log start passes the high watermark: records vanish that were never committed, and followers cannot follow"},
+	DeletionWaits:       {"deletion-waits", "KIP-107", "a deletion is confirmed, and an election brings the records back"},
 
 	CleanMarkOfSession:   {"clean-mark-of-session", "KIP-966", "an old clean mark, from a restored snapshot, proves a log that was left behind"},
 	CleanMarkGoesFirst:   {"clean-mark-goes-first", "KAFKA-10471", "a crash after a start counts as an orderly stop"},

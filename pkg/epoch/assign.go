@@ -65,7 +65,7 @@ func (r Record) dropOne(a Assignment) (Record, error) {
 	if !ok {
 		return r, ErrNoChange
 	}
-	if late, ok := r.firstAdding(a.Target); ok && slices.Contains(a.Live, victim) && r.InSync(victim) {
+	if late, ok := r.firstAdding(a.Target); ok && slices.Contains(a.Live, victim) && r.InSync(victim) && !guard.Off(guard.DropAfterJoin) {
 		return r, refuse(RefusedNotCaughtUp, "replica %d stays until replica %d, which is being added, is in the ISR", victim, late)
 	}
 	staying := 0

@@ -3,6 +3,8 @@ package epoch
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // This file is the way out of a regression (DESIGN.md rule 7): the record was
@@ -167,13 +169,13 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 		return r, ErrNoChange
 	case q.PartitionEpoch != r.PartitionEpoch:
 		return r, refuse(RefusedSuperseded, "recovery was asked for at partition epoch %d, and the record is at %d", q.PartitionEpoch, r.PartitionEpoch)
-	case len(r.Awaited()) > 0:
+	case len(r.Awaited()) > 0 && !guard.Off(guard.RecoveryHearsAll):
 		return r, refuse(RefusedRecovery, "recovery waits for the reports of replicas %v; those of %v are there", r.Awaited(), reporters(v))
 	case v.Remade && v.Newest == nil:
 		return r, refuse(RefusedRecovery, "the record is gone and no replica remembers one: restore the Lease, or delete the ReplicatedPartition and adopt its volumes")
 	}
 	newest := r
-	if v.Newest != nil {
+	if v.Newest != nil && !guard.Off(guard.RecoveryTakesNewest) {
 		newest = *v.Newest
 	}
 	n := newest.Clone()
@@ -182,7 +184,9 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 	n.PartitionEpoch = max(n.PartitionEpoch, r.PartitionEpoch, v.PartitionEpoch) + RecoveryMargin - 1
 	n.LeaderEpoch = max(n.LeaderEpoch, r.LeaderEpoch, v.LeaderEpoch) + RecoveryMargin
 	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful(newest, v.Reports)}
-	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool { return !slices.Contains(n.Recovered.Faithful, id) })
+	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool {
+		return !slices.Contains(n.Recovered.Faithful, id) && !guard.Off(guard.RecoveryStrikesOthers)
+	})
 	return n.next(q.Change), nil
 }
 
@@ -213,7 +217,7 @@ func faithful(newest Record, reports []Report) []ReplicaID {
 // the new record is persisted; the recovery has taken the replica out of the ISR.
 func (r Record) SetAside(id ReplicaID, known Record) (LeaderEpoch, bool) {
 	v := r.Recovered
-	if v == nil || known.PartitionEpoch >= v.PartitionEpoch || len(known.Changes) == 0 || slices.Contains(v.Faithful, id) {
+	if v == nil || known.PartitionEpoch >= v.PartitionEpoch || len(known.Changes) == 0 || slices.Contains(v.Faithful, id) || guard.Off(guard.CutOtherHistory) {
 		return NoEpoch, false
 	}
 	for i := len(known.Changes) - 1; i >= 0; i-- {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/guard"
 )
 
 // UncleanElection records an election that may have lost committed records: those
@@ -51,7 +53,7 @@ func ElectUnclean(r Record, q UncleanRequest) (Record, error) {
 	if err := r.frozen(); err != nil {
 		return r, err
 	}
-	if q.LeaderEpoch != r.LeaderEpoch {
+	if q.LeaderEpoch != r.LeaderEpoch && !guard.Off(guard.UncleanNamesEpoch) {
 		return r, refuse(RefusedSuperseded, "an unclean election was asked for in leader epoch %d, and the record is in %d", q.LeaderEpoch, r.LeaderEpoch)
 	}
 	if id, ok := r.candidate(q.Live); ok {

@@ -153,7 +153,7 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	case rec.PartitionEpoch < old.PartitionEpoch && !guard.Off(guard.DropOlderRecord):
 		c.heed(rec)
 		return
-	case rec.PartitionEpoch >= old.PartitionEpoch && !rec.Sees(old.LastChange()):
+	case rec.PartitionEpoch >= old.PartitionEpoch && !rec.Sees(old.LastChange()) && !guard.Off(guard.OneHistory):
 		c.readSoon()
 		return
 	case rec.PartitionEpoch == old.PartitionEpoch:
@@ -164,7 +164,7 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 		c.rec.settle(s, from)
 		c.heed(rec)
 		return
-	case rec.Recovery != nil:
+	case rec.Recovery != nil && !guard.Off(guard.FrozenRecordIdle):
 		c.heed(rec)
 		return
 	}
@@ -210,7 +210,7 @@ func (c *Core) replaced(rec epoch.Record, me epoch.Replica) bool {
 	if guard.Off(guard.OwnSession) {
 		return false
 	}
-	return me.Session != c.me.Session || me.StartID != c.me.StartID
+	return me.Session != c.me.Session || me.StartID != c.me.StartID && !guard.Off(guard.StartOfSession)
 }
 
 // leadsBy is rule 2: only the session that the record names leads.

@@ -160,7 +160,7 @@ func (c *Core) OutOfRange(q FetchRequest, leaderStart, leaderEnd epoch.Offset) {
 	}
 	c.following.outstanding = nil
 	switch end := c.log.EndOffset(); {
-	case c.log.EpochCache().Latest() > q.LeaderEpoch:
+	case c.log.EpochCache().Latest() > q.LeaderEpoch && !guard.Off(guard.NewerLogKept):
 		c.readSoon()
 	case leaderEnd < end:
 		c.truncate(leaderEnd)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
@@ -56,7 +57,7 @@ func (n *Node) delete(d *Deletion) error {
 	if d.Before == epoch.NoOffset {
 		d.Before = hw
 	}
-	if d.Before < 0 || d.Before > hw {
+	if d.Before < 0 || d.Before > hw && !guard.Off(guard.DeleteCommittedOnly) {
 		return fmt.Errorf("delete the records before %d: %w: the high watermark is %d", d.Before, core.ErrOffsetOutOfRange, hw)
 	}
 	start := n.log.StartOffset()
@@ -86,7 +87,7 @@ func (n *Node) answerDeletions() {
 		switch {
 		case n.core.Role() != core.Leader || n.core.Record().LeaderEpoch != d.epoch:
 			d.Done(epoch.NoOffset, core.ErrNotLeader)
-		case low >= d.Before:
+		case low >= d.Before || guard.Off(guard.DeletionWaits):
 			d.Done(low, nil)
 		case now >= d.until:
 			d.Done(epoch.NoOffset, core.ErrTimedOut)

@@ -28,7 +28,9 @@ func (w *world) elect(id epoch.ReplicaID) {
 	w.operate(func(r epoch.Record) (epoch.Record, error) {
 		return epoch.Elect(r, epoch.Election{Reason: epoch.ReasonLeaseExpired, Live: []epoch.ReplicaID{id}, Change: w.changeID()})
 	})
-	w.run(fmt.Sprintf("replica %d to lead", id), w.leads(id))
+	w.run(fmt.Sprintf("replica %d to lead", id), func() bool {
+		return w.leads(id)() && w.procs[id].n.View().LeaderEpoch == w.record.Record.LeaderEpoch
+	})
 }
 
 // report is a start that gets no further than telling what the volume knows.
