@@ -19,6 +19,9 @@ const (
 	DeletePod Kind = "delete-pod"
 	// ForceDelete deletes the pod without a grace period: the process is killed, the witness gone.
 	ForceDelete Kind = "force-delete-pod"
+	// Zombie moves the pod to another node, with the volume as it was at that moment, while its process stands still. When
+	// it goes on it has its network and its old volume: two processes of one id.
+	Zombie Kind = "zombie"
 	// PowerCut takes a whole node away, without a word to the API server: process, witness and the part of the log that
 	// was not synced are gone when it comes back.
 	PowerCut Kind = "power-cut"
@@ -84,6 +87,7 @@ var table = []struct {
 	{kind: Term, weight: 3},
 	{kind: DeletePod, weight: 2},
 	{kind: ForceDelete, weight: 1},
+	{kind: Zombie, weight: 2, lasts: lasting{1000, 9000, 0}},
 	{kind: PowerCut, weight: 3, lasts: lasting{500, 8000, 0}},
 	{kind: WitnessLost, weight: 3},
 	{kind: VolumeLost, weight: 2},

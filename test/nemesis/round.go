@@ -80,17 +80,23 @@ type Round struct {
 	total   int
 }
 
-// NewRound draws the round of that number in the run of that seed.
-func NewRound(seed, number uint64) *Round {
+// NewRound draws the round of that number in the run of that seed. Kinds that are given are the only ones.
+func NewRound(seed, number uint64, only ...Kind) *Round {
 	r := &Round{rng: rand.New(rand.NewPCG(seed, number))}
 	r.Shape = r.shape()
 	r.Overlap = 1 + r.rng.IntN(5)
 	few := 8 + r.rng.IntN(len(table)-8+1)
+	if len(only) > 0 {
+		few = len(table)
+	}
 	order := r.rng.Perm(len(table))[:few]
 	slices.Sort(order)
 	r.weights = make([]int, len(table))
 	for _, i := range order {
 		if !r.possible(table[i].kind) {
+			continue
+		}
+		if len(only) > 0 && !slices.Contains(only, table[i].kind) {
 			continue
 		}
 		r.Kinds = append(r.Kinds, table[i].kind)

@@ -23,6 +23,7 @@ type container struct {
 	pod     *corev1.Pod
 	name    string
 	ip      string
+	volume  string        // a directory
 	host    *network.Link // nil without a network
 	changed chan struct{} // wakes the report
 
@@ -31,6 +32,7 @@ type container struct {
 	exit    *int32      // of the last process, nil before
 	ended   bool        // it is not started again
 	done    bool        // and nothing is left of it
+	zombie  bool        // its pod is gone, and nobody has told it
 	dark    bool        // its node is off: nobody tells the API server anything
 	starts  int32
 	ready   bool
@@ -80,6 +82,19 @@ func (c *container) isReady() bool {
 	return c.ready
 }
 
+func (c *container) forgotten() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zombie
+}
+
+// forget makes it one that its kubelet does not end when the pod is gone.
+func (c *container) forget(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.zombie = yes
+}
+
 // leaving tells whether its pod is deleted or about to be gone.
 func (c *container) leaving() bool {
 	c.mu.Lock()
@@ -120,10 +135,6 @@ func (c *container) wake() {
 
 func (c *container) witnessDir() string {
 	return filepath.Join("/dev/shm", "tidemark-test-"+string(c.pod.UID))
-}
-
-func (c *container) volumeDir() string {
-	return filepath.Join(c.kubelet.volumes, c.pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName)
 }
 
 // live is the life of a pod: its container is started until the pod is deleted.
@@ -275,7 +286,7 @@ func (c *container) leave(ctx context.Context) {
 // command is what the pod says, with this machine's paths.
 func (c *container) command() (*exec.Cmd, error) {
 	spec := c.pod.Spec.Containers[0]
-	if err := os.MkdirAll(c.volumeDir(), 0o755); err != nil {
+	if err := os.MkdirAll(c.volume, 0o755); err != nil {
 		return nil, err
 	}
 	args := make([]string, 0, len(spec.Args)+4)
@@ -283,7 +294,7 @@ func (c *container) command() (*exec.Cmd, error) {
 		name, _, _ := strings.Cut(a, "=")
 		switch name {
 		case "--data-dir":
-			a = "--data-dir=" + c.volumeDir()
+			a = "--data-dir=" + c.volume
 		case "--witness-dir":
 			a = "--witness-dir=" + c.witnessDir()
 		}

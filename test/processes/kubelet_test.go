@@ -2,7 +2,10 @@ package processes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -36,13 +39,14 @@ type kubelet struct {
 	volumes   string // a directory for each claim
 	logs      string
 
-	mu   sync.Mutex
-	pods map[types.UID]*container
-	done sync.WaitGroup
+	mu       sync.Mutex
+	pods     map[types.UID]*container
+	attached map[string]string // the directory of a claim that has moved
+	done     sync.WaitGroup
 }
 
 func newKubelet(t *testing.T, namespace string) *kubelet {
-	return &kubelet{t: t, client: env.clientset, namespace: namespace, volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}}
+	return &kubelet{t: t, client: env.clientset, namespace: namespace, volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}, attached: map[string]string{}}
 }
 
 // run looks after pods until ctx ends, and then kills what still runs.
@@ -58,9 +62,11 @@ func (k *kubelet) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	for _, c := range k.containers() {
+	k.mu.Lock()
+	for _, c := range k.pods {
 		c.end(syscall.SIGKILL)
 	}
+	k.mu.Unlock()
 	k.done.Wait()
 }
 
@@ -83,7 +89,7 @@ func (k *kubelet) see(ctx context.Context, pods []corev1.Pod) {
 		}
 	}
 	for uid, c := range k.pods {
-		if !present[uid] {
+		if !present[uid] && !c.forgotten() {
 			c.end(syscall.SIGKILL)
 		}
 	}
@@ -93,6 +99,10 @@ func (k *kubelet) see(ctx context.Context, pods []corev1.Pod) {
 func (k *kubelet) begin(ctx context.Context, p *corev1.Pod) {
 	c := &container{kubelet: k, pod: p, name: p.Name, ip: fmt.Sprintf("127.0.77.%d", 10+len(k.pods)), changed: make(chan struct{}, 1), free: make(chan struct{})}
 	close(c.free)
+	claim := p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+	if c.volume = k.attached[claim]; c.volume == "" {
+		c.volume = filepath.Join(k.volumes, claim)
+	}
 	host, err := env.join()
 	if err != nil {
 		k.t.Errorf("a host for %s: %v", p.Name, err)
@@ -113,13 +123,13 @@ func (k *kubelet) remove(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// containers are those that have not ended, by name.
+// containers are those that have not ended and belong to a pod, by name.
 func (k *kubelet) containers() []*container {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var cs []*container
 	for _, c := range k.pods {
-		if !c.over() {
+		if !c.over() && !c.forgotten() {
 			cs = append(cs, c)
 		}
 	}
@@ -141,4 +151,23 @@ func (k *kubelet) container(pod string) *container {
 func (k *kubelet) kill(pod string) bool {
 	c := k.container(pod)
 	return c != nil && c.signal(syscall.SIGKILL)
+}
+
+// move lets the next pod with the container's claim have a copy of the volume as it is now, unless back is called. The
+// process must stand still.
+func (k *kubelet) move(c *container) (back func(), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	claim := c.pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+	to := filepath.Join(k.volumes, claim+"-left-"+string(c.pod.UID))
+	if err := os.CopyFS(to, os.DirFS(c.volume)); err != nil {
+		return nil, errors.Join(fmt.Errorf("copy the volume of %s: %w", c.name, err), os.RemoveAll(to))
+	}
+	k.attached[claim] = to
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.attached[claim] = c.volume
+		_ = os.RemoveAll(to) // nobody uses it
+	}, nil
 }

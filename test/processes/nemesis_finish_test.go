@@ -70,7 +70,7 @@ func (r *storm) sameLogs(end int64) {
 	})
 	var first []byte
 	for i, c := range all {
-		content, err := wholeLog(c.volumeDir())
+		content, err := wholeLog(c.volume)
 		if err != nil {
 			r.t.Fatal(err)
 		}

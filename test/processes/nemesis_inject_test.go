@@ -37,6 +37,8 @@ func (r *storm) carryOut(f nemesis.Fault) (on string, heal func() error, err err
 		heal, err = r.hitNetwork(f, c)
 	case nemesis.DeletePod, nemesis.ForceDelete:
 		err = r.deletePod(f, c)
+	case nemesis.Zombie:
+		heal, err = r.zombie(f, c)
 	default:
 		heal, err = r.hitProcess(f, c)
 	}
@@ -220,8 +222,12 @@ func (r *storm) deletePod(f nemesis.Fault, c *container) error {
 	if err := r.loseProof(c); err != nil {
 		return err
 	}
+	return r.deleteObject(c, f.Kind == nemesis.ForceDelete)
+}
+
+func (r *storm) deleteObject(c *container, force bool) error {
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.pod.UID}}
-	if f.Kind == nemesis.ForceDelete {
+	if force {
 		o.GracePeriodSeconds = ptr.To[int64](0)
 	}
 	if err := env.clientset.CoreV1().Pods(c.pod.Namespace).Delete(r.t.Context(), c.name, o); err != nil {

@@ -54,7 +54,7 @@ func (r *storm) loseProof(c *container) error {
 // lose destroys what a fault destroys, between two processes of a container. With every batch synced nothing but a
 // volume can be lost.
 func (r *storm) lose(kind nemesis.Kind, c *container) {
-	synced := exists(filepath.Join(c.volumeDir(), everyBatch))
+	synced := exists(filepath.Join(c.volume, everyBatch))
 	if kind == nemesis.VolumeLost || !synced {
 		if err := r.loseProof(c); err != nil {
 			r.note("       %s on %s is but a kill: %v", kind, c.name, err)
@@ -64,14 +64,14 @@ func (r *storm) lose(kind nemesis.Kind, c *container) {
 	var err error
 	switch kind {
 	case nemesis.VolumeLost:
-		err = errors.Join(empty(c.volumeDir()), empty(c.witnessDir()))
+		err = errors.Join(empty(c.volume), empty(c.witnessDir()))
 	case nemesis.WitnessLost:
-		err = errors.Join(empty(c.witnessDir()), removeIfThere(filepath.Join(c.volumeDir(), cleanMark)))
+		err = errors.Join(empty(c.witnessDir()), removeIfThere(filepath.Join(c.volume, cleanMark)))
 	case nemesis.PowerCut:
 		err = empty(c.witnessDir())
-		if !synced && !exists(filepath.Join(c.volumeDir(), cleanMark)) {
+		if !synced && !exists(filepath.Join(c.volume, cleanMark)) {
 			var lost int64
-			lost, err = cutUnsynced(c.volumeDir())
+			lost, err = cutUnsynced(c.volume)
 			r.note("       %s lost %d bytes that were not synced", c.name, lost)
 		}
 	}

@@ -164,7 +164,12 @@ func (r *storm) inject(f nemesis.Fault) {
 	if heal == nil {
 		return
 	}
-	r.open = append(r.open, wound{fault: f, on: on, due: time.Now().Add(f.Lasts), heal: heal})
+	r.endure(f, on, f.Lasts, heal)
+}
+
+// endure has a fault healed after a while.
+func (r *storm) endure(f nemesis.Fault, on string, lasts time.Duration, heal func() error) {
+	r.open = append(r.open, wound{fault: f, on: on, due: time.Now().Add(lasts), heal: heal})
 	slices.SortStableFunc(r.open, func(a, b wound) int { return a.due.Compare(b.due) })
 }
 

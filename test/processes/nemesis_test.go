@@ -24,6 +24,7 @@ var (
 	nemesisDuration = flag.Duration("nemesis.duration", time.Minute, "how long TestNemesis goes on; the round that is under way then is finished")
 	nemesisSeed     = flag.Uint64("nemesis.seed", 0, "seed of TestNemesis; 0 draws one")
 	nemesisRound    = flag.Uint64("nemesis.round", 0, "number of its first round")
+	nemesisKinds    = flag.String("nemesis.kinds", "", "the only kinds of faults, separated by commas; all when empty")
 	nemesisKeep     = flag.String("nemesis.keep", "", "directory for what a round that failed leaves: histories, logs, volumes; one of the system's for temporary files when empty")
 )
 
@@ -79,7 +80,11 @@ func (c tally) String() string {
 
 // runRound is the life of one partition.
 func runRound(t *testing.T, seed, number uint64, length time.Duration, total tally) {
-	plan := nemesis.NewRound(seed, number)
+	var only []nemesis.Kind
+	for k := range strings.FieldsFuncSeq(*nemesisKinds, func(r rune) bool { return r == ',' }) {
+		only = append(only, nemesis.Kind(k))
+	}
+	plan := nemesis.NewRound(seed, number, only...)
 	t.Logf("seed %d round %d: %s", seed, number, plan)
 	p := newPartition(t, specOf(plan.Shape))
 	r := newStorm(t, p, plan)
