@@ -41,9 +41,6 @@ const (
 	watch = "watch" // only the watch
 )
 
-// lease is how long a leader's heartbeat counts, and the default of the core.
-const lease = 10 * time.Second
-
 // shape is what the command "cluster" says.
 type shape struct {
 	replicas, minISR int
