@@ -119,7 +119,8 @@ func (c *cluster) landHeld(p *replica, w *write) {
 	c.note(Event{Kind: Told, Replica: p.name}, "stored: %s", c.wish(w.effect))
 }
 
-// recordStep saves, restores and deletes the record, as a backup of etcd would.
+// recordStep saves and restores the record, as a backup of etcd would, or lets the
+// operator read it.
 func (c *cluster) recordStep(what string) error {
 	switch what {
 	case "save":
