@@ -88,7 +88,7 @@ func (r *storm) note(format string, args ...any) {
 func (r *storm) strike(length time.Duration) {
 	r.t.Helper()
 	end, calm := r.begun.Add(length), r.begun.Add(calmEvery)
-	for time.Now().Before(end) {
+	for time.Now().Before(end) && !r.t.Failed() {
 		f := r.plan.Next()
 		r.wait(time.Now().Add(f.Pause))
 		for f.Lasts > 0 && len(r.open) >= r.plan.Overlap {
