@@ -14,8 +14,8 @@ const (
 	fetch                         // a follower's fetch reaches its leader; Prompt: and the answer is applied
 	fetchLost                     // the same, and the answer is lost
 	send                          // a follower's fetch goes on its way
-	deliver                       // a fetch on its way arrives; arg: which
-	receive                       // an answer on its way arrives; arg: which
+	deliver                       // a fetch on its way arrives; arg: which, and twice if another of it is to come
+	receive                       // an answer on its way arrives; arg: as before
 	flush                         // a leader's log becomes durable
 	timers                        // at a leader, all limits run out
 	lose                          // a leader takes follower arg for gone
@@ -55,10 +55,14 @@ func (a action) String() string {
 		return name
 	case timers, land, elect, crash:
 		return fmt.Sprintf("%s %c", name, letter(i))
-	case deliver:
-		return fmt.Sprintf("late fetch of %c arrives", letter(i))
-	case receive:
-		return fmt.Sprintf("%c is answered", letter(i))
+	case deliver, receive:
+		if name = fmt.Sprintf("late fetch of %c arrives", letter(i)); k == receive {
+			name = fmt.Sprintf("%c is answered", letter(i))
+		}
+		if arg&twice != 0 {
+			name += ", not for the last time"
+		}
+		return name
 	}
 	return fmt.Sprintf("%c %s", letter(i), name)
 }
@@ -145,16 +149,23 @@ func (x *Explorer) possibleFollower(w *world, i int, out []action) []action {
 		out = append(out, act(send, i, 0))
 	}
 	for k, n := range w.messages[i] {
-		switch {
-		case n == 0:
-		case x.tables.messages.things[n].answer:
-			out = append(out, act(receive, i, k))
-		default:
-			out = append(out, act(deliver, i, k))
+		if n == 0 {
+			continue
+		}
+		kind, room := deliver, w.messages[i][1-k] == 0
+		if x.tables.messages.things[n].answer {
+			kind, room = receive, true
+		}
+		out = append(out, act(kind, i, k))
+		if x.Fetching == Disordered && room {
+			out = append(out, act(kind, i, k|twice))
 		}
 	}
 	return out
 }
+
+// twice marks a message that is delivered, and will be once more.
+const twice = 1 << 4
 
 func (x *Explorer) possibleWrite(w *world, i int, out []action) []action {
 	up := x.tables.replicas.things[w.replicas[i]].up

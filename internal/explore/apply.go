@@ -183,14 +183,18 @@ func (x *Explorer) moveWrite(w *world, k actionKind, i, arg int) bool {
 func (x *Explorer) moveFetch(w *world, k actionKind, i, arg int) bool {
 	switch k {
 	case deliver:
-		n := w.messages[i][arg]
-		w.messages[i][arg] = 0
-		ok, answer := x.arrive(w, n)
-		w.messages[i][arg] = answer
+		at := arg &^ twice
+		ok, answer := x.arrive(w, w.messages[i][at])
+		if arg&twice != 0 {
+			at = 1 - at
+		}
+		w.messages[i][at] = answer
 		return ok
 	case receive:
-		n := w.messages[i][arg]
-		w.messages[i][arg] = 0
+		n := w.messages[i][arg&^twice]
+		if arg&twice == 0 {
+			w.messages[i][arg] = 0
+		}
 		return x.event(w, i, gotAnswer, n)
 	}
 	out := x.happen(w.replicas[i], asked, 0)

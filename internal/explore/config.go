@@ -15,7 +15,7 @@ const (
 	// LateAnswers: an answer arrives at any later time; the next fetch replaces it.
 	LateAnswers
 	// Disordered: requests are late, too; two are on their way per follower and
-	// overtake one another.
+	// overtake one another, and each may be delivered again.
 	Disordered
 )
 

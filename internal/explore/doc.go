@@ -5,7 +5,7 @@
 // its epoch cache, its process with the whole state of [core.Core]), what is on its
 // way (fetches, answers, writes of the record) and, as ghosts, the records that were
 // committed. What may happen next is in action.go: records are produced, fetches
-// delivered, lost, late or out of order, writes land late, without an answer, after
+// delivered, lost, late, doubled or out of order, writes land late, without an answer, after
 // their writer has died, record changes are seen late, the operator elects whom it
 // likes, processes crash and come back, machines crash and lose any tail that was not
 // synced, and timers run out at any moment. After every step the invariants of

@@ -81,7 +81,7 @@ func (x *Explorer) tell(w *world, a action) string {
 	case fetch, fetchLost, send:
 		name += x.tellFetch(w, i)
 	case deliver, receive:
-		name += ": " + x.tables.messages.things[w.messages[i][arg]].String()
+		name += ": " + x.tables.messages.things[w.messages[i][arg&^twice]].String()
 	}
 	return name
 }
