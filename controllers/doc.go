@@ -24,6 +24,8 @@
 //     of policy.go has allowed it on the record as just read.
 //   - Order for a new partition: Lease, then status, then the first pod. A missing
 //     Lease is made only if no status ever showed one.
+//   - What may lose acknowledged records is done only on a user's request that names the
+//     epoch it applies to (plan_recovery.go, plan_unclean.go).
 //   - A converged partition causes no write at all.
 //   - Time is only ever a reason to look again. A lease expires on this process's
 //     own monotonic clock, and only time in which the API could be read counts.

@@ -7,7 +7,8 @@
 //     leader, its session, the in-sync replicas (ISR), the assignment and both
 //     epochs. Adapters keep it in a Kubernetes Lease (package lease) or, for
 //     `replica standalone`, in a file.
-//   - The rules: [Elect], [Register], [ChangeISR], [Assign] and their like. Each is
+//   - The rules: [Elect], [Register], [ChangeISR], [Assign], [ElectUnclean], [Recover]
+//     and their like. Each is
 //     a pure function from a record to the next one, or to a refusal that says
 //     why. Everybody who writes the record (the leader, a starting replica, the
 //     operator) computes the change here, and nowhere else.
@@ -25,6 +26,11 @@
 //     and from leadership, by that same change;
 //   - the leader never takes the ISR below the effective min ISR.
 //
-// The package imports the standard library only: no clock, no random source, no
-// network. Start reading at record.go, then elect.go.
+// Two of them lose records that were acknowledged, or may, and act only when a user
+// asks: [ElectUnclean] (unclean.go) and [Recover] (recovery.go). The second is why
+// histories, and not only counters, are compared: see [Record.Sees] and
+// [Record.SetAside].
+//
+// The package imports the standard library and the table of guards only: no clock, no
+// random source, no network. Start reading at record.go, then elect.go.
 package epoch

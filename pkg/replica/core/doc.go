@@ -24,7 +24,8 @@
 //     still be written (rule 4);
 //   - a follower truncates only where a leader of its present epoch shows that the
 //     histories part, never to its high watermark (KIP-101, KIP-279);
-//   - nothing is done on a record before it is persisted (rule 7).
+//   - nothing is done on a record before it is persisted, and a record is followed only
+//     if its history holds the change acted upon last (rule 7, recovery.go).
 //
 // Start reading at core.go; leader.go and follower.go hold the two roles.
 package core
