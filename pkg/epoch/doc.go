@@ -8,9 +8,8 @@
 //     epochs. Adapters keep it in a Kubernetes Lease (package lease) or, for
 //     `replica standalone`, in a file.
 //   - The rules: [Elect], [Register], [ChangeISR], [Assign], [ElectUnclean], [Recover]
-//     and their like. Each is
-//     a pure function from a record to the next one, or to a refusal that says
-//     why. Everybody who writes the record (the leader, a starting replica, the
+//     and their like. Each is a pure function from a record to the next one, or to a
+//     refusal that says why. Everybody who writes the record (the leader, a starting replica, the
 //     operator) computes the change here, and nowhere else.
 //   - [Cache]: the map from leader epoch to the offset at which it began, by which
 //     replicas find where two histories part (KIP-101, KIP-279).
@@ -19,15 +18,16 @@
 // written by compare-and-swap on the record that it was computed from:
 //
 //   - the partition epoch grows by one with every change, the leader epoch by one
-//     with every election, and neither ever goes back;
+//     with every election, both by [RecoveryMargin] and more with a recovery, and
+//     neither ever goes back;
 //   - the leader is a member of the ISR, and its session is that of a registered
 //     process; a leader epoch has one leader;
 //   - a replica that registers with another directory id is struck from the ISR,
 //     and from leadership, by that same change;
 //   - the leader never takes the ISR below the effective min ISR.
 //
-// Two of them lose records that were acknowledged, or may, and act only when a user
-// asks: [ElectUnclean] (unclean.go) and [Recover] (recovery.go). The second is why
+// Two of the rules lose records that were acknowledged, or may, and are called only
+// when a user asks: [ElectUnclean] (unclean.go) and [Recover] (recovery.go). The second is why
 // histories, and not only counters, are compared: see [Record.Sees] and
 // [Record.SetAside].
 //
