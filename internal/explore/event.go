@@ -21,12 +21,17 @@ const (
 	gotAnswer                   // arg: the message
 )
 
-// event is something that happens to one replica.
-type event struct {
-	replica uint32
-	kind    eventKind
-	arg     uint32
+// event is something that happens to one replica: the replica's number, the kind and
+// the argument in one word, which is quick to look up.
+type event uint64
+
+func eventAt(replica uint32, kind eventKind, arg uint32) event {
+	return event(replica)<<36 | event(kind)<<32 | event(arg)
 }
+
+func (e event) replica() uint32 { return uint32(e >> 36) }
+func (e event) kind() eventKind { return eventKind(e >> 32 & 0xf) }
+func (e event) arg() uint32     { return uint32(e) }
 
 // outcome is what an event makes of a replica, and what the replica says.
 type outcome struct {
@@ -42,7 +47,7 @@ type outcome struct {
 
 // happen is the outcome of an event: worked out once, and then known.
 func (x *Explorer) happen(replica uint32, kind eventKind, arg uint32) *outcome {
-	e := event{replica, kind, arg}
+	e := eventAt(replica, kind, arg)
 	n, ok := x.outcomes[e]
 	if !ok {
 		n = uint32(len(x.known))

@@ -44,9 +44,9 @@ func TestNoStateWithinTheBoundsBreaksAnInvariant(t *testing.T) {
 // must not lose anything: the states merged answer every event alike.
 func TestMergedReplicasBehaveAlike(t *testing.T) {
 	for _, c := range []Config{
-		{Replicas: 2, MinISR: 1, Records: 2, Elections: 2, Changes: 3, Crashes: 1, MachineCrashes: 1, Fetching: LateAnswers, UndecidedWrites: true, MaxStates: 60_000},
-		{Replicas: 3, MinISR: 2, Records: 1, Elections: 2, Changes: 3, MachineCrashes: 1, MaxStates: 60_000},
-		{Replicas: 2, MinISR: 2, Records: 2, Elections: 2, Changes: 3, Crashes: 1, EveryBatch: true, MaxStates: 60_000},
+		{Replicas: 2, MinISR: 1, Records: 2, Elections: 2, Changes: 3, Crashes: 1, MachineCrashes: 1, Fetching: LateAnswers, UndecidedWrites: true, MaxStates: 40_000},
+		{Replicas: 3, MinISR: 2, Records: 1, Elections: 2, Changes: 3, MachineCrashes: 1, MaxStates: 40_000},
+		{Replicas: 2, MinISR: 2, Records: 2, Elections: 2, Changes: 3, Crashes: 1, EveryBatch: true, MaxStates: 40_000},
 	} {
 		t.Run(strings.ReplaceAll(c.String(), " ", "_"), func(t *testing.T) {
 			x := newExplorer(c)
@@ -64,11 +64,11 @@ func TestMergedReplicasBehaveAlike(t *testing.T) {
 			x.tables.merged = nil
 			checked := 0
 			for e, n := range x.outcomes {
-				for _, twin := range merged[e.replica] {
+				for _, twin := range merged[e.replica()] {
 					got, want := x.workAt(twin, e), x.known[n]
 					if got.flaw, want.flaw = 0, 0; got != want {
-						t.Fatalf("event %d with %d: two replicas that are taken for one, %v and %v, go on differently: %+v and %+v", e.kind, e.arg,
-							twin.replica.log, x.tables.replicas.things[e.replica].replica.log, got, want)
+						t.Fatalf("event %d with %d: two replicas that are taken for one, %v and %v, go on differently: %+v and %+v", e.kind(), e.arg(),
+							twin.replica.log, x.tables.replicas.things[e.replica()].replica.log, got, want)
 					}
 					checked++
 				}

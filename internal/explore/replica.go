@@ -88,7 +88,11 @@ func appendRecord(b []byte, s epoch.Snapshot) []byte {
 	for _, id := range r.ISR {
 		b = append(b, byte(id))
 	}
-	b = append(b, 0xff)
+	b = append(b, 0xff, bit(r.Switchover != nil))
+	if r.Switchover != nil {
+		b = append(b, bit(r.Switchover.Isolated()))
+		b = binary.AppendVarint(b, int64(r.Switchover.Session))
+	}
 	for _, p := range r.Replicas {
 		b = append(b, byte(p.ID), p.DirectoryID[1], bit(p.Gone)|bit(p.Stopping)<<1|bit(p.Adding)<<2|bit(p.Removing)<<3)
 		b = binary.AppendVarint(b, int64(p.Session))

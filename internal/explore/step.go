@@ -19,12 +19,12 @@ type stepping struct {
 
 // work lets an event happen to a copy of the replica.
 func (x *Explorer) work(e event) outcome {
-	return x.workAt(x.tables.replicas.things[e.replica], e)
+	return x.workAt(x.tables.replicas.things[e.replica()], e)
 }
 
 func (x *Explorer) workAt(before replicaInfo, e event) outcome {
 	s := stepping{x: x, r: before.replica.clone()}
-	if (s.r.core != nil) == (e.kind == started) && e.kind != cut {
+	if (s.r.core != nil) == (e.kind() == started) && e.kind() != cut {
 		return outcome{impossible: true}
 	}
 	s.r.now += pause
@@ -34,8 +34,8 @@ func (x *Explorer) workAt(before replicaInfo, e event) outcome {
 	}
 	s.settle()
 	s.judge(&before)
-	if e.kind == gotAnswer && before.asks(x.tables.messages.things[e.arg]) {
-		s.converges(&before, x.tables.messages.things[e.arg])
+	if e.kind() == gotAnswer && before.asks(x.tables.messages.things[e.arg()]) {
+		s.converges(&before, x.tables.messages.things[e.arg()])
 	}
 	s.out.replica = x.tables.replica(s.r)
 	after := &x.tables.replicas.things[s.out.replica]
@@ -45,15 +45,15 @@ func (x *Explorer) workAt(before replicaInfo, e event) outcome {
 
 func (s *stepping) do(e event) {
 	r := s.r
-	switch e.kind {
+	switch e.kind() {
 	case started:
-		s.start(e.arg)
+		s.start(e.arg())
 	case crashed:
 		r.crash(s.x.StaleCheckpoint)
 	case cut:
-		s.crashMachine(epoch.Offset(e.arg))
+		s.crashMachine(epoch.Offset(e.arg()))
 	case produced:
-		s.produce(int8(e.arg))
+		s.produce(int8(e.arg()))
 	case flushed:
 		s.out.impossible = r.log.synced == r.log.EndOffset()
 		r.log.synced = r.log.EndOffset()
@@ -61,9 +61,9 @@ func (s *stepping) do(e event) {
 	case asked:
 		s.ask()
 	case gotFetch:
-		s.answer(s.x.tables.messages.things[e.arg])
+		s.answer(s.x.tables.messages.things[e.arg()])
 	case gotAnswer:
-		s.apply(s.x.tables.messages.things[e.arg])
+		s.apply(s.x.tables.messages.things[e.arg()])
 	default:
 		s.observe(e)
 	}
@@ -72,14 +72,14 @@ func (s *stepping) do(e event) {
 // observe is what comes of the record and of time.
 func (s *stepping) observe(e event) {
 	r := s.r
-	switch e.kind {
+	switch e.kind() {
 	case saw:
-		r.core.Observe(r.now, s.x.tables.records.things[e.arg].snap, core.FromWatch)
+		r.core.Observe(r.now, s.x.tables.records.things[e.arg()].snap, core.FromWatch)
 	case read:
 		r.reading = false
-		r.core.ReadDone(r.now, s.x.tables.records.things[e.arg].snap)
+		r.core.ReadDone(r.now, s.x.tables.records.things[e.arg()].snap)
 	case wrote:
-		r.core.Written(r.now, s.x.tables.records.things[e.arg].snap)
+		r.core.Written(r.now, s.x.tables.records.things[e.arg()].snap)
 	case conflicted:
 		r.core.WriteFailed(r.now, epoch.ErrConflict)
 	case gaveUp:
@@ -88,7 +88,7 @@ func (s *stepping) observe(e event) {
 	case timePassed:
 		s.tick(long)
 	case lostSight:
-		r.core.Disconnected(r.now, epoch.ReplicaID(e.arg), connection)
+		r.core.Disconnected(r.now, epoch.ReplicaID(e.arg()), connection)
 		s.tick(pause)
 	}
 }

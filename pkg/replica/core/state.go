@@ -60,7 +60,8 @@ func (c *Core) Position(id epoch.ReplicaID) (epoch.Offset, epoch.Session) {
 // all such seconds together less than half of LagTimeMax; or more than twice LagTimeMax
 // at once. With ShowGrace as long as LagTimeMax and DisconnectGrace shorter than a
 // second, an instant is then within every limit or beyond it, whatever its exact
-// distance. What depends on the age of the lease (rule 8: reads and acks below all) and
+// distance, and so is the pause of an isolated leader, which LagTimeMax bounds. What
+// depends on the age of the lease (rule 8: reads and acks below all) and
 // what is only reported ([Core.Progress]) is left out: neither ever decides what is
 // committed.
 func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte) []byte {
@@ -121,6 +122,9 @@ func (c *Core) appendRole(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(r.session))
 		b = append(b, r.directory[:]...)
 		b = append(b, bit(c.old(r.caughtUp)), bit(r.connected))
+		if c.snap.Record.MinISR > 1 { // it may find itself isolated
+			b = append(b, bit(c.old(max(r.fetchedAt, c.takeover))))
+		}
 		if r.leo != epoch.NoOffset && c.old(r.caughtUp) && !c.old(r.fetchedAt) { // the last fetch may make it caught up
 			b = binary.AppendVarint(b, int64(r.leaderLEOBefore))
 		}
