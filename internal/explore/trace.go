@@ -55,7 +55,11 @@ func (x *Explorer) describe(n uint32) string {
 	for _, id := range r.ISR {
 		isr += string(letter(id))
 	}
-	return fmt.Sprintf("%d: %s leads epoch %d, ISR {%s}", r.PartitionEpoch, leader, r.LeaderEpoch, isr)
+	s := fmt.Sprintf("%d: %s leads epoch %d, ISR {%s}", r.PartitionEpoch, leader, r.LeaderEpoch, isr)
+	if r.Switchover != nil {
+		s += ", asks to be replaced"
+	}
+	return s
 }
 
 // letter is the name of a replica in traces: A, B, C.
