@@ -40,7 +40,7 @@ func (w *world) heal() {
 		}
 		w.round()
 		p := w.leading()
-		if w.failure != nil || w.hopeless() || w.store.line.lost && round > 100 {
+		if w.failure != nil || w.hopeless() || w.store.line.lost && round > 60 {
 			return // after the last: nobody who knew better was left to notice
 		}
 		if p == nil || round < 20 {

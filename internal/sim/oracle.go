@@ -162,6 +162,9 @@ func (o *oracle) log(m *mirror) {
 // matching is log matching (I3): the same epoch at the same offset means the same
 // history up to there.
 func (o *oracle) matching(m *mirror) {
+	if o.w.store.line.left {
+		return // two histories may share an epoch until a recovery has set one of them aside
+	}
 	for _, n := range o.w.mirrors() {
 		if n == m {
 			continue

@@ -9,8 +9,8 @@ import (
 // can keep what two histories committed, and rule 7 promises the older one.
 type line struct {
 	changes map[epoch.ChangeID]bool
-	lost    bool              // the store's record is not of the line
-	newest  epoch.LeaderEpoch // of the line, when it was left
+	lost    bool // the store's record is not of the line
+	left    bool // it was lost once
 }
 
 func (l *line) add(r epoch.Record) {
@@ -37,7 +37,7 @@ func (w *world) restoreRecord() {
 		return
 	}
 	w.say("the record is put back to partition epoch %d", old.PartitionEpoch)
-	s.line.lost, s.line.newest = true, r.LeaderEpoch
+	s.line.lost, s.line.left = true, true
 	if w.chance(25) {
 		var ids []epoch.ReplicaID
 		for _, p := range r.Replicas {
