@@ -34,7 +34,7 @@ type apiServer struct {
 }
 
 func startAPIServer(onNetwork bool) (*apiServer, error) {
-	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: patience}
 	if onNetwork {
 		serving := &server.ControlPlane.GetAPIServer().SecureServing
 		serving.Address, serving.Port = apiAddress, "6443"

@@ -80,10 +80,10 @@ func (k *kubelet) see(ctx context.Context, pods []corev1.Pod) {
 		present[p.UID] = true
 		c, known := k.pods[p.UID]
 		switch {
-		case p.DeletionTimestamp != nil && known:
+		case p.DeletionTimestamp != nil && known && !c.over():
 			c.terminate(k)
 		case p.DeletionTimestamp != nil:
-			k.remove(ctx, p)
+			k.remove(ctx, p) // once more, if the API server was away when its container ended
 		case !known:
 			k.begin(ctx, p)
 		}
