@@ -133,9 +133,10 @@ func (o *oracle) regressed(p *process) {
 	}
 }
 
-// truncatedBelowHW: no committed record may be cut, unless an unclean election was held.
+// truncatedBelowHW: no committed record may be cut, unless an unclean election was held,
+// or what is cut is of a history that does not count.
 func (o *oracle) truncatedBelowHW(p *process, to epoch.Offset) {
-	if o.unclean == 0 {
+	if o.unclean == 0 && !p.strayed {
 		o.w.fail("I4", "%s truncates to %d, below its high watermark", p, to)
 	}
 }

@@ -79,6 +79,9 @@ func (n *Node) raise() {
 // appendFetched appends what the leader sent, takes over its log start, and only then
 // counts the leader's high watermark.
 func (n *Node) appendFetched(e core.AppendFetched) error {
+	if err := n.dropDeleted(e); err != nil {
+		return err
+	}
 	if len(e.Records) > 0 {
 		appended := 0
 		err := n.changeLog(func() (err error) {
@@ -108,6 +111,17 @@ func (n *Node) appendFetched(e core.AppendFetched) error {
 	}
 	n.core.AppliedFetch(e)
 	return nil
+}
+
+// dropDeleted empties a log that ends where the leader's begins. All of it is deleted on
+// the leader, and it may be another history: no epoch can tell any more. The leader's
+// log start may lie inside of a batch, which only an empty log takes (KAFKA-6975).
+func (n *Node) dropDeleted(e core.AppendFetched) error {
+	end := n.log.EndOffset()
+	if e.LogStartOffset != end || n.log.StartOffset() == end {
+		return nil
+	}
+	return n.changeLog(func() error { return n.log.SetStartOffset(end) })
 }
 
 // stamp gives a write its wall-clock times; nobody compares them with another clock.
