@@ -320,7 +320,7 @@ func (o *oracle) commit(p *process, hw epoch.Offset) {
 			o.w.fail("I4", "%s commits offset %d, which is not in its log", p, off)
 			return
 		}
-		if was, twice := o.place[e.value]; twice && o.single[e.value] {
+		if was, twice := o.place[e.value]; twice && o.single[e.value] && was >= o.deleted {
 			o.w.fail("I13", "%s is committed at offsets %d and %d", e, was, off)
 		}
 		o.place[e.value] = off

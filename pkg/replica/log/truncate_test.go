@@ -43,6 +43,10 @@ func TestTruncateToEveryOffset(t *testing.T) {
 			if after.FlushedOffset() > epoch.Offset(cut) || after.EndOffset() > epoch.Offset(cut) {
 				t.Fatalf("flushed %d, end %d after a crash, cut was at %d (%+v)", after.FlushedOffset(), after.EndOffset(), cut, r)
 			}
+			killed, _ := open(t, m.Crash(vfs.ProcessCrash()), smallSegments(3), false)
+			if killed.FlushedOffset() > epoch.Offset(cut) {
+				t.Fatalf("flushed %d after a kill, cut was at %d: what was appended since counts as synced", killed.FlushedOffset(), cut)
+			}
 			must(t, l.Close())
 			again, r := open(t, m, smallSegments(3), true)
 			same(t, again, want)

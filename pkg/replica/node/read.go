@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
@@ -20,7 +21,7 @@ func (n *Node) ReadForReplica(offset epoch.Offset, maxBytes int, a core.FetchAns
 		}
 		res.Records = records
 	}
-	if v := n.View(); v.Role != core.Leader || v.LeaderEpoch != a.LeaderEpoch {
+	if v := n.View(); (v.Role != core.Leader || v.LeaderEpoch != a.LeaderEpoch) && !guard.Off(guard.FetchedUpToRequestEpoch) {
 		return core.FetchResponse{}, core.ErrNotLeader
 	}
 	return res, nil

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
@@ -46,7 +47,9 @@ func (v *View) Leads(current epoch.LeaderEpoch) error {
 
 // Behind reports that the high watermark has not reached the epoch's start yet
 // (KIP-207).
-func (v *View) Behind() bool { return v.HighWatermark < v.EpochStart }
+func (v *View) Behind() bool {
+	return v.HighWatermark < v.EpochStart && !guard.Off(guard.OffsetNotAvailable)
+}
 
 // sameButForTime reports that no reader could tell the two apart.
 func (v *View) sameButForTime(w *View) bool {

@@ -1,0 +1,66 @@
+package core
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+)
+
+// Rule 9: a fetch counts only from the registered process on the registered volume,
+// however right its leader epoch is. What does not count moves nothing.
+func TestOnlyTheRegisteredProcessAcknowledges(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*ReplicaFetch)
+		want error
+	}{
+		{"the registered one", func(*ReplicaFetch) {}, nil},
+		{"another start id", func(f *ReplicaFetch) { f.StartID = "guessed" }, ErrUnauthorized},
+		{"another volume", func(f *ReplicaFetch) { f.DirectoryID = epoch.UUID{99} }, ErrUnauthorized},
+		{"an earlier session", func(f *ReplicaFetch) { f.Session-- }, ErrStaleSession},
+		{"a session that this leader has not heard of", func(f *ReplicaFetch) { f.Session++ }, ErrUnknownLeaderEpoch},
+		{"a replica that is not assigned", func(f *ReplicaFetch) { f.Replica = 7 }, ErrUnknownLeaderEpoch},
+		{"the leader itself", func(f *ReplicaFetch) { f.Replica = 0 }, ErrUnknownLeaderEpoch},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t, 0)
+			b.log.append(1, "m")
+			b.core.Appended()
+			b.fetchFrom(time.Second, 2)
+			p, _ := b.core.Record().Replica(1)
+			f := ReplicaFetch{Replica: 1, Session: p.Session, StartID: p.StartID, DirectoryID: p.DirectoryID,
+				LeaderEpoch: 1, Offset: 1, LastEpoch: 1, Connection: 5}
+			tc.edit(&f)
+			_, err := b.core.Fetch(time.Second, f)
+			if !errors.Is(err, tc.want) {
+				t.Errorf("answered %v, want %v", err, tc.want)
+			}
+			if got, want := b.core.HighWatermark() == 1, tc.want == nil; got != want {
+				t.Errorf("the record is committed: %t, want %t", got, want)
+			}
+		})
+	}
+}
+
+// KAFKA-12996: below the leader's log start no epoch says where to cut; the follower has
+// to begin anew.
+func TestFetchBelowTheLogStartIsOutOfRangeWhateverItsEpoch(t *testing.T) {
+	for _, last := range []epoch.LeaderEpoch{0, 1, 2, 3, 4} {
+		b := newBench(t, 0)
+		b.log.start = 10
+		cache, err := epoch.NewCache([]epoch.Entry{{Epoch: 0, Start: 10}, {Epoch: 3, Start: 12}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.log.cache = cache
+		b.log.entries = []entry{{0, "a"}, {0, "b"}, {3, "c"}}
+		p, _ := b.core.Record().Replica(1)
+		a, err := b.core.Fetch(time.Second, ReplicaFetch{Replica: 1, Session: p.Session, StartID: p.StartID, DirectoryID: p.DirectoryID,
+			LeaderEpoch: 1, Offset: 4, LastEpoch: last, Connection: 5})
+		if !errors.Is(err, ErrOffsetOutOfRange) || a.Diverging != nil {
+			t.Errorf("last fetched epoch %d: %v, diverging %v, want out of range", last, err, a.Diverging)
+		}
+	}
+}
