@@ -14,9 +14,10 @@ type (
 	// AssignEpoch makes "this epoch begins at the log's end" durable, before the
 	// first append of the new leader (KAFKA-7415).
 	AssignEpoch struct{ Epoch epoch.LeaderEpoch }
-	// Truncate cuts the log to offset To, log and epoch cache. BelowHighWatermark says
-	// that records thought to be committed go: that cannot be unless an election was
-	// unclean.
+	// Truncate cuts the log to offset To, log and epoch cache; a batch in which To lies
+	// goes as a whole, and the log then ends before To. Then call Core.Truncated.
+	// BelowHighWatermark says that records thought to be committed go: that cannot be
+	// unless an election was unclean.
 	Truncate struct {
 		To                 epoch.Offset
 		BelowHighWatermark bool

@@ -149,6 +149,10 @@ func (c *Core) truncate(to epoch.Offset) {
 	c.emit(Changed{})
 }
 
+// Truncated says that a Truncate effect is done: the log may have been cut to before the
+// offset asked for, where a batch began.
+func (c *Core) Truncated() { c.hw = min(c.hw, c.log.EndOffset()) }
+
 // OutOfRange takes in the leader's log bounds, asked for after a fetch was answered
 // OFFSET_OUT_OF_RANGE (protocol.md 1.11.1). A log with an epoch above the leader's is
 // not cut, as Kafka would do or else ask for ever: no leader of this record's history

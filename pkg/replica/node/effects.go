@@ -66,7 +66,9 @@ func (n *Node) truncate(e core.Truncate) error {
 	if e.To < n.log.EndOffset() {
 		n.volume.Lower(position)
 	}
-	return n.changeLog(func() error { return n.log.TruncateTo(e.To) })
+	err := n.changeLog(func() error { return n.log.TruncateTo(e.To) })
+	n.core.Truncated()
+	return err
 }
 
 // raise tells the witness what the log holds, before the new end counts anywhere.
