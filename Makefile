@@ -11,6 +11,9 @@ CONTEXT ?=
 IMAGE ?=
 NAMESPACE ?= tidemark-system
 RUNS ?= 10
+FIRST ?= 1
+SEEDS ?= 2000
+STEPS ?= 600
 DURATION ?= 1h
 SEED ?= 0
 KEEP ?=
@@ -41,8 +44,8 @@ fmt: ## gofmt everything
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: vet
-vet: ## go vet, with the e2e tests
-	CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false' go vet -tags e2e ./...
+vet: ## go vet, with the e2e tests and the mutants
+	CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false' go vet -tags e2e,mutants ./...
 
 .PHONY: lint
 lint: ## golangci-lint, at a pinned version that is built once
@@ -66,6 +69,23 @@ image: ## one image with both binaries, without Docker; a running local cluster 
 test: lab ## unit, scenario and API server tests, with the race detector
 	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev ip:iproute2 nft:nftables
 	$(GOTEST) $(TESTFLAGS) ./...
+
+.PHONY: sim
+sim: ## simulated partitions, every step judged: SEEDS=2000 seeds of STEPS=600 steps, from seed FIRST=1 on
+	go test ./internal/sim -run '^TestSimulation$$' -count 1 -v -timeout 0 -sim.first=$(FIRST) -sim.seeds=$(SEEDS) -sim.steps=$(STEPS)
+
+.PHONY: explore
+explore: ## every state of small partitions, within the bounds of internal/explore/README.md; minutes
+	hack/explore.sh
+
+.PHONY: mutants
+mutants: ## take every safety rule away in turn, and show what misses it
+	go test -tags mutants -count 1 -v ./internal/guard -run '^TestGate$$' | grep -v '^=== '
+	go test -tags mutants -count 1 ./internal/sim ./internal/explore ./internal/story/... ./pkg/replica/core
+
+.PHONY: pictures
+pictures: ## draw the stories of docs/failures.md again
+	go test -tags mutants ./internal/story/picture -run Current -rewrite
 
 .PHONY: nemesis
 nemesis: lab ## real processes under kills, pauses, cuts and lost volumes: DURATION=1h SEED=0 (0 draws one) KEEP=directory for a failure

@@ -21,7 +21,7 @@ for f in $(cd "$tmp" && find . -type f | sed 's,^\./,,'); do
 done
 
 step "go vet"
-go vet -tags e2e ./... || complain "go vet objects"
+go vet -tags e2e,mutants ./... || complain "go vet objects"
 (cd hack/lab && go vet ./cmd/mkimage ./cmd/mkpki ./cmd/pause) || complain "go vet objects to hack/lab"
 
 step "go mod tidy"
