@@ -66,9 +66,14 @@ func (n *Node) truncate(e core.Truncate) error {
 	if e.To < n.log.EndOffset() {
 		n.volume.Lower(position)
 	}
-	err := n.changeLog(func() error { return n.log.TruncateTo(e.To) })
+	if err := n.changeLog(func() error { return n.log.TruncateTo(e.To) }); err != nil {
+		return err
+	}
+	if n.log.EndOffset() < e.To { // e.To lay inside of a batch
+		n.volume.Lower(atEnd(n.log))
+	}
 	n.core.Truncated()
-	return err
+	return nil
 }
 
 // raise tells the witness what the log holds, before the new end counts anywhere.

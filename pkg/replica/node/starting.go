@@ -101,7 +101,7 @@ func (s *Starting) prove(rec epoch.Record) error {
 	if err := s.flagEveryBatch(mine.Session); err != nil {
 		return err
 	}
-	return s.volume.Arm(mine.Session, s.cfg.StartID, position(s.log))
+	return s.volume.Arm(mine.Session, s.cfg.StartID, atEnd(s.log))
 }
 
 // distrust writes the log's end anew where a sync may have failed before: the page
@@ -137,8 +137,8 @@ func (s *Starting) flagEveryBatch(session epoch.Session) error {
 	return s.volume.ClearEveryBatch()
 }
 
-// position is where the log ends, for the witness.
-func position(l *log.Log) volume.Position {
+// atEnd is where the log ends, for the witness.
+func atEnd(l *log.Log) volume.Position {
 	p := volume.Position{LogEndOffset: l.EndOffset()}
 	if id, ok := l.LastBatch(); ok {
 		p.LeaderEpoch, p.CRC = id.Epoch, id.CRC
