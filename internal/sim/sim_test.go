@@ -126,8 +126,10 @@ func TestRunsAreDeterministic(t *testing.T) {
 	for s := uint64(1); s <= 20; s++ {
 		c := Draw(s)
 		a, b := Replay(c, Steps(c, 300), true), Replay(c, Steps(c, 300), true)
-		if x, y := strings.Join(a.Trace, "\n"), strings.Join(b.Trace, "\n"); x != y {
-			t.Fatalf("seed %d ran twice:\n%s\nand\n%s", s, x, y)
+		for i := range min(len(a.Trace), len(b.Trace)) {
+			if a.Trace[i] != b.Trace[i] {
+				t.Fatalf("seed %d ran twice, and line %d was\n%s\nand\n%s\nafter\n%s", s, i, a.Trace[i], b.Trace[i], strings.Join(a.Trace[max(0, i-5):i], "\n"))
+			}
 		}
 	}
 }

@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
@@ -62,9 +64,8 @@ func (n *Node) End() error {
 }
 
 func (n *Node) completeAll(err error) {
-	for token, done := range n.produces {
-		delete(n.produces, token)
-		done(err)
+	for _, token := range slices.Sorted(maps.Keys(n.produces)) { // in the order in which they came
+		n.complete(token, err)
 	}
 	n.failDeletions(err)
 }
