@@ -316,7 +316,7 @@ func (w *world) after(p *process) {
 	}
 	if err := p.node.Err(); err != nil {
 		w.say("%s must end: %v", p, err)
-		p.node.End()
+		_ = p.node.End() // Err said it
 		w.look(p)
 		w.kill(p)
 		p.host.damaged = p.host.damaged || p.host.faulty && p.host.process == nil // the promise may have ended
@@ -399,7 +399,7 @@ func (w *world) finish(p *process) {
 	if p.dead {
 		return
 	}
-	p.node.End()
+	_ = p.node.End() // nothing has failed
 	err := p.node.Finish()
 	w.say("%s stops in good order: %v", p, orOK(err))
 	w.kill(p)

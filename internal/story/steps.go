@@ -3,6 +3,7 @@ package story
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,12 +80,13 @@ func volumeStep(_ *cluster, p *replica, args []string) error {
 		if p.up() {
 			return fmt.Errorf("%s is up", p.name)
 		}
-		if args[0] == "new" {
+		switch {
+		case args[0] == "new":
 			p.log.restart(0)
 			p.volume[1]++
-		} else if p.saved != nil {
+		case p.saved != nil:
 			p.log = p.saved.copy()
-		} else {
+		default:
 			return errors.New("the volume was not saved")
 		}
 		p.checkpoint = 0
@@ -112,7 +114,7 @@ func flushStep(c *cluster, p *replica, _ []string) error {
 }
 
 func writeStep(c *cluster, p *replica, args []string) error {
-	if len(args) != 1 || !strings.Contains(" hold land answer timeout pass ", " "+args[0]+" ") {
+	if len(args) != 1 || !slices.Contains([]string{"hold", "land", "answer", "timeout", "pass"}, args[0]) {
 		return misused("what with the writes?")
 	}
 	return c.writeStep(p, args[0])
