@@ -39,7 +39,10 @@ func TestSimulation(t *testing.T) {
 		if r.Committed == 0 {
 			idle++
 		}
-		if r.Failure == nil {
+		if done := s - from + 1; r.Failure == nil {
+			if done%5000 == 0 {
+				t.Logf("%d seeds, %d steps, no violation", done, made)
+			}
 			continue
 		}
 		budget := 3000
