@@ -29,6 +29,9 @@ func New(more ...string) (*Network, error) {
 	}
 	commands := [][]string{
 		{"ip", "link", "add", bridge, "type", "bridge"},
+		// Without an address of its own a bridge takes one of its ports', and when that port goes, hosts talk to an
+		// address that nobody has until they ask again, half a minute later.
+		{"ip", "link", "set", bridge, "address", "02:00:00:00:00:01"},
 		{"ip", "addr", "add", Home + "/24", "dev", bridge},
 		{"ip", "link", "set", bridge, "up"},
 	}

@@ -190,6 +190,7 @@ func TestNetwork(t *testing.T) {
 			t.Fatalf("up: %v, or no answer", err)
 		}
 	})
+	t.Run("hosts come and go", func(t *testing.T) { neighbours(t, n, h) })
 	t.Run("slow and lossy, but open", func(t *testing.T) { impaired(t, h) })
 }
 
@@ -212,6 +213,34 @@ func hangs(t *testing.T, h *host) {
 	// What was lost is sent again.
 	if !talks(c, 10*time.Second) {
 		t.Error("the healed connection does not answer")
+	}
+}
+
+// neighbours joins and removes hosts, which must not change by which address the others know the caller. A bridge left to
+// itself would take that of any port that happens to be lower than the ones before.
+func neighbours(t *testing.T, n *network.Network, h *host) {
+	address := func() string {
+		bridge, err := net.InterfaceByName("hosts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bridge.HardwareAddr.String()
+	}
+	before := address()
+	for i := range 20 {
+		l, err := n.Join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := address(); got != before {
+			t.Errorf("the caller's address changed from %s to %s with host %d", before, got, i+1)
+		}
+		if err := l.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !h.answers(network.Home, "1000") {
+		t.Error("no answer after 20 hosts came and went")
 	}
 }
 

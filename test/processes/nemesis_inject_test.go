@@ -157,8 +157,10 @@ func (r *storm) hitAPI(f nemesis.Fault) (heal func() error, err error) {
 	return func() error { return env.server.signal(syscall.SIGCONT) }, env.server.signal(syscall.SIGSTOP)
 }
 
+var operatorFaults = []nemesis.Kind{nemesis.KillOperator, nemesis.PauseOperator, nemesis.SecondOperator, nemesis.CutOperator}
+
 func (r *storm) hitOperator(f nemesis.Fault) (heal func() error, err error) {
-	if r.struck(nemesis.KillOperator, nemesis.PauseOperator, nemesis.SecondOperator, nemesis.CutOperator) {
+	if r.struck(operatorFaults...) {
 		return nil, fmt.Errorf("the operator is struck already: %w", errPassed)
 	}
 	if err := env.operator.revive(); err != nil {

@@ -89,6 +89,9 @@ func (r *storm) strike(length time.Duration) {
 	r.t.Helper()
 	end, calm := r.begun.Add(length), r.begun.Add(calmEvery)
 	for time.Now().Before(end) && !r.t.Failed() {
+		if !r.struck(operatorFaults...) {
+			r.reviveOperator()
+		}
 		f := r.plan.Next()
 		r.wait(time.Now().Add(f.Pause))
 		for f.Lasts > 0 && len(r.open) >= r.plan.Overlap {
@@ -141,6 +144,12 @@ func (r *storm) healAll() {
 	for len(r.open) > 0 {
 		r.healFirst()
 	}
+	r.reviveOperator()
+}
+
+// reviveOperator starts the operator again if it has ended by itself, as its kubelet would.
+func (r *storm) reviveOperator() {
+	r.t.Helper()
 	if err := env.operator.revive(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -183,6 +192,7 @@ func (r *storm) calm(what string) {
 	r.t.Helper()
 	r.note("calm")
 	r.p.await(what, func(rp *v1alpha1.ReplicatedPartition) bool {
+		r.reviveOperator() // it may have given up on an API server that was away
 		n := int(rp.Spec.Replicas)
 		return rp.Status.Leader != "" && len(rp.Status.ISR) == n && len(rp.Status.Replicas) == n && !slices.ContainsFunc(rp.Status.Replicas, func(s v1alpha1.ReplicaStatus) bool { return !s.InSync })
 	})

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -124,7 +125,7 @@ func (r *storm) keep(name string) {
 		parent = os.TempDir()
 	}
 	dir := filepath.Join(parent, "tidemark-nemesis-"+name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { // an older one is of the same seed
 		r.t.Log(err)
 		return
 	}
