@@ -25,9 +25,9 @@ func (r *storm) finish() {
 	defer cancel()
 	final, err := prober.ReadAll(ctx, []string{service}, r.p.key.Name, end, r.p.viaService())
 	if err != nil {
-		r.t.Fatal(err)
+		r.t.Error(err) // a log that has lost its end never gets so far; the verdict says what is missing
 	}
-	r.load.stopReaders(r.t, final[len(final)-1].Offset+1)
+	r.load.stopReaders(r.t, int64(len(final)))
 	verdict := r.load.history.Judge(final, r.load.reads...)
 	r.t.Log(verdict)
 	r.count(verdict)
