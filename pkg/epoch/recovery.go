@@ -67,7 +67,7 @@ type Recovered struct {
 	// From is the last change of the record that won.
 	From Change `json:"from"`
 	// Faithful are the replicas that had reported a record which the winning one goes
-	// on from, or none: their logs hold no other history.
+	// on from: the logs that spoke for them hold no other history.
 	Faithful []ReplicaID `json:"faithful,omitempty"`
 }
 
@@ -183,10 +183,9 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 	n.dethrone()
 	n.PartitionEpoch = max(n.PartitionEpoch, r.PartitionEpoch, v.PartitionEpoch) + RecoveryMargin - 1
 	n.LeaderEpoch = max(n.LeaderEpoch, r.LeaderEpoch, v.LeaderEpoch) + RecoveryMargin
-	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful(newest, v.Reports)}
-	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool {
-		return !slices.Contains(n.Recovered.Faithful, id) && !guard.Off(guard.RecoveryStrikesOthers)
-	})
+	faithful, others := judgeReports(newest, v.Reports)
+	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful}
+	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool { return slices.Contains(others, id) && !guard.Off(guard.RecoveryStrikesOthers) })
 	return n.next(q.Change), nil
 }
 
@@ -198,34 +197,51 @@ func reporters(v *Recovery) []ReplicaID {
 	return ids
 }
 
-// faithful are those whose report is proven to be of the history that won. What is
-// older than the record remembers is not: two histories may have begun there.
-func faithful(newest Record, reports []Report) []ReplicaID {
-	var ids []ReplicaID
+// judgeReports tells those whose report is proven to be of the history that won from
+// those of whom it is not. What is older than the record remembers is not: two histories
+// may have begun there. Who remembers nothing is neither: an empty volume is found out
+// when it registers, and the one that it stands for may yet turn up.
+func judgeReports(newest Record, reports []Report) (faithful, others []ReplicaID) {
 	for _, w := range reports {
-		if w.Known == (Change{}) || slices.Contains(newest.Changes, w.Known) {
-			ids = append(ids, w.ID)
+		switch {
+		case w.Known == (Change{}):
+		case slices.Contains(newest.Changes, w.Known):
+			faithful = append(faithful, w.ID)
+		default:
+			others = append(others, w.ID)
 		}
 	}
-	return ids
+	return faithful, others
 }
 
 // SetAside tells whether a recovery has set aside the history that a replica knew when
 // it last persisted a record, and the last leader epoch that both histories share:
 // NoEpoch if none is known. The replica's log above the end of that epoch belongs to
 // the other history. Epoch numbers cannot tell the two apart, so it is to be cut before
-// the new record is persisted; the recovery has taken the replica out of the ISR.
+// the new record is persisted. The recovery has taken the replica out of the ISR, unless
+// another volume had reported in its name: then its place is to be given up, too.
 func (r Record) SetAside(id ReplicaID, known Record) (LeaderEpoch, bool) {
 	v := r.Recovered
-	if v == nil || known.PartitionEpoch >= v.PartitionEpoch || len(known.Changes) == 0 || slices.Contains(v.Faithful, id) || guard.Off(guard.CutOtherHistory) {
+	if v == nil || known.PartitionEpoch >= v.PartitionEpoch || len(known.Changes) == 0 || r.faithful(id, known) || guard.Off(guard.CutOtherHistory) {
 		return NoEpoch, false
 	}
 	for i := len(known.Changes) - 1; i >= 0; i-- {
 		if c := known.Changes[i]; slices.Contains(r.Changes, c) {
-			return c.LeaderEpoch, i < len(known.Changes)-1
+			if i == len(known.Changes)-1 {
+				return NoEpoch, false
+			}
+			return c.LeaderEpoch, true
 		}
 	}
 	return NoEpoch, true
+}
+
+// faithful reports that what a replica knew is of the history that won, although r may
+// not remember it any more. What r should remember is judged by that alone: the volume
+// that had reported may have been another one.
+func (r Record) faithful(id ReplicaID, known Record) bool {
+	return slices.Contains(r.Recovered.Faithful, id) && known.PartitionEpoch <= r.Recovered.From.PartitionEpoch &&
+		(len(r.Changes) == 0 || known.PartitionEpoch < r.Changes[0].PartitionEpoch)
 }
 
 // Remake makes a frozen record for a partition whose record is gone, from what its

@@ -184,6 +184,8 @@ func TestSetAside(t *testing.T) {
 		{"one that has taken in the recovery", n, 1, n, NoEpoch, false},
 		{"faithful, and away for more changes than a record remembers", later, 2, common, NoEpoch, false},
 		{"not faithful, and away for so long", later, 1, fork, NoEpoch, true},
+		{"another volume had reported, of the history that won", n, 2, fork, common.LeaderEpoch, true},
+		{"likewise, away for so long", later, 2, fork, NoEpoch, true},
 		{"no recovery, no cut", truth, 1, fork, NoEpoch, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

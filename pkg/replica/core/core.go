@@ -168,7 +168,9 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 		c.heed(rec)
 		return
 	}
-	c.leaveHistory(old, rec)
+	if !c.leaveHistory(old, rec) {
+		return
+	}
 	c.snap = s
 	c.rec.settle(s, from)
 	if !guard.Off(guard.PersistBeforeActing) {

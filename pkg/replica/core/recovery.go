@@ -65,19 +65,26 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 
 // leaveHistory gives up what a recovery has set aside, before the record that says so is
 // persisted: whoever forgot first, and cut after, could be killed in between, and keep
-// the other history for good.
-func (c *Core) leaveHistory(old, rec epoch.Record) {
+// the other history for good. It reports whether this process may go on: if the record
+// has it in the ISR nevertheless, another volume had reported in its name, and only a
+// registration under a new directory id gives up a place that it has no right to.
+func (c *Core) leaveHistory(old, rec epoch.Record) (goOn bool) {
 	if rec.Recovered != nil && rec.Recovered.PartitionEpoch > old.PartitionEpoch {
 		c.rec.regressed = false // it went on from all that was known
 	}
 	shared, aside := rec.SetAside(c.me.ID, old)
 	if !aside {
-		return
+		return true
 	}
 	c.resign(Idle)
+	if rec.InSync(c.me.ID) {
+		c.emit(Exit{Reason: "a recovery of the record has set aside the history that this process followed, on the report of another volume; only a new registration can count again"})
+		return false
+	}
 	if to, ok := c.log.EpochCache().StartAfter(shared); ok && to < c.log.EndOffset() {
 		c.truncate(to)
 	} else if ok {
 		c.emit(Truncate{To: to}) // epochs in which nothing was written go, too
 	}
+	return true
 }

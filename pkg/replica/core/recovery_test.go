@@ -236,6 +236,32 @@ func TestASetAsideHistoryIsCutBeforeTheRecoveredRecordIsPersisted(t *testing.T) 
 	}
 }
 
+// An empty volume reported for replica 1, so the recovered record has it in the ISR still,
+// while a process of it goes on in the other history. It must end with all that it knows,
+// so that its next start finds out, too.
+func TestAProcessInAnotherHistoryLeavesTheISRByANewStart(t *testing.T) {
+	b := newBench(t, 1, entry{1, "a"}, entry{2, "x"})
+	truth := b.elected(b.rec, 2, "truth")
+	fork := b.elected(b.rec, 1, "fork")
+	b.core.Observe(0, epoch.Snapshot{Record: fork, Version: "fork"}, FromWatch)
+	b.take()
+	frozen := b.frozen(b.frozen(b.rec, 0, truth), 2, truth)
+	n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(1, nil))
+	frozen = b.must(n, err)
+	n, err = epoch.Recover(frozen, epoch.RecoveryRequest{PartitionEpoch: frozen.PartitionEpoch, Change: "recovered"})
+	recovered := b.elected(b.must(n, err), 1, "elected")
+	if !recovered.InSync(1) {
+		t.Fatalf("the recovered record has the ISR %v: nothing is tested", recovered.ISR)
+	}
+	b.core.Observe(time.Second, epoch.Snapshot{Record: recovered, Version: "recovered"}, FromWatch)
+	effects := b.take()
+	b.wants(effects, Exit{})
+	b.lacks(effects, PersistRecord{}, AssignEpoch{})
+	if b.core.Role() != Idle {
+		t.Errorf("role %s, want Idle", b.core.Role())
+	}
+}
+
 // A session may have been given out twice, in two histories.
 func TestAnotherStartOfTheSameSessionEndsThisProcess(t *testing.T) {
 	b := newBench(t, 1)

@@ -36,22 +36,31 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 
 // leaveHistory cuts from the log what belongs to a history that a recovery has set
 // aside (epoch.Record.SetAside), before this process registers, and so before it
-// forgets what it knew. It may be repeated. The witness is not lowered: no leader
-// ordered this, so what it proves is void, and the promise with it.
+// forgets what it knew. The promise goes first, and with it every mark of it, whatever
+// it could be proven by: what was acknowledged in the history that won need not be here.
+// All of it may be repeated.
 func (s *Starting) leaveHistory(rec epoch.Record) error {
-	if s.known == nil {
+	if s.known == nil || rec.Recovery != nil {
 		return nil
 	}
 	shared, aside := rec.SetAside(s.cfg.Volume.ReplicaID, *s.known)
 	if !aside {
 		return nil
 	}
+	if err := s.distrust(); err != nil {
+		return err
+	}
+	id, err := s.volume.NewDirectoryID()
+	if err != nil {
+		return fmt.Errorf("draw a new directory id: %w", err)
+	}
+	s.cfg.Log.Info("a recovery of the partition record has set aside the history that this volume followed: this replica starts as a new follower",
+		"directoryID", id.String(), "lastSharedLeaderEpoch", shared, "knownPartitionEpoch", s.known.PartitionEpoch)
 	to, ok := s.log.EpochCache().StartAfter(shared)
 	if !ok {
 		return nil
 	}
-	s.cfg.Log.Info("log cut: a recovery of the partition record has set aside the history that this volume followed",
-		"to", to, "logEndOffset", s.log.EndOffset(), "lastSharedLeaderEpoch", shared, "knownPartitionEpoch", s.known.PartitionEpoch)
+	s.cfg.Log.Info("log cut to where the histories part", "to", to, "logEndOffset", s.log.EndOffset())
 	if err := s.log.TruncateTo(to); err != nil {
 		return fmt.Errorf("cut the log to offset %d, where the history of the recovered record parts: %w", to, err)
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 // operate changes the record as an operator does.
@@ -221,5 +223,65 @@ func TestDeletionWaitsForEveryReplicaAtWork(t *testing.T) {
 	}
 	if _, err := ask(3); !errors.Is(*err, core.ErrNotLeader) {
 		t.Errorf("a follower: %v, want not leader", *err)
+	}
+}
+
+// A volume was out of reach when the replicas reported, so an empty one spoke for it:
+// it remembers nothing. When the volume turns up after all, it must keep neither the
+// history that was set aside nor its place in the ISR: it lacks "committed", and holds
+// another record in its stead.
+func TestAVolumeComesBackThatAnEmptyOneReportedFor(t *testing.T) {
+	w := newWorld(t, 3, 2, nil)
+	a, b, c := w.procs[0], w.procs[1], w.procs[2]
+	for _, p := range w.procs {
+		must(t, p.start())
+	}
+	w.elect(0)
+	w.run("all in sync", w.inSync(0, 1, 2))
+	for range 10 {
+		w.step()
+	}
+	saved := w.record.Record.Clone()
+	b.deaf = true
+	a.n.Disconnected(2, uint64(c.n.Identity().Session))
+	c.kill()
+	w.run("the ISR to shrink, of which replica 1 does not hear", w.inSync(0, 1))
+	committed := a.produce("committed")
+	w.run("the commit", func() bool { return committed.Err == nil })
+	a.kill()
+
+	w.ids++
+	w.record = epoch.Snapshot{Record: saved, Version: fmt.Sprint(w.ids)} // as etcd from a backup
+	must(t, c.start())
+	b.deaf = false
+	w.elect(2)
+	fork := c.produce("fork")
+	w.run("a commit in the other history", func() bool { return fork.Err == nil })
+	must(t, b.stop())
+	disk := b.disk
+	b.disk, b.witness = vfs.NewMem(), &volume.PlainMemory{}
+	a.report()
+	b.report()
+	w.run("the report of replica 2", func() bool { return len(w.record.Record.Awaited()) == 0 })
+	at := w.record.Record.PartitionEpoch
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: at, Change: w.changeID()})
+	})
+	c.kill()
+
+	b.disk = disk
+	for _, p := range []*proc{b, a, c} {
+		must(t, p.start())
+	}
+	w.run("all in sync again", w.inSync(0, 1, 2))
+	last := w.procs[w.record.Record.Leader].produce("after")
+	w.run("a commit after the recovery", func() bool { return last.Err == nil })
+	for range 10 {
+		w.step()
+	}
+	for _, p := range w.procs {
+		if got, want := p.values(), []string{"committed", "after"}; !slices.Equal(got, want) {
+			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+		}
 	}
 }

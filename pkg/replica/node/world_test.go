@@ -39,6 +39,7 @@ type proc struct {
 	n         *Node
 	leader    epoch.ReplicaID // that it fetches from
 	following bool
+	deaf      bool // its watch of the record shows nothing new
 	effects   []string
 }
 
@@ -212,7 +213,9 @@ func (w *world) step() {
 	w.now += 50 * time.Millisecond
 	for _, p := range w.procs {
 		if p.n != nil && p.n.Err() == nil {
-			p.n.Observe(w.record)
+			if !p.deaf {
+				p.n.Observe(w.record)
+			}
 			p.n.Tick()
 			p.exchange()
 		}
