@@ -197,7 +197,7 @@ func (c *Core) act(now time.Duration, old epoch.Record) {
 	case assigned && c.leadsBy(rec):
 		c.lead(now, old)
 	case assigned && rec.Leader != epoch.NoReplica && rec.Leader != c.me.ID:
-		c.follow(old)
+		c.follow()
 	default:
 		c.resign(Idle)
 	}

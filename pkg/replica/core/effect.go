@@ -59,7 +59,8 @@ type (
 	// Changed says that what readers may see has changed: role, epoch, log end or
 	// high watermark.
 	Changed struct{}
-	// Exit ends the process: another one has taken this replica's identity.
+	// Exit ends the process: its registration does not count any more. A new start
+	// registers anew.
 	Exit struct{ Reason string }
 	// Regression reports that the record went backwards (rule 7).
 	Regression struct{ Read, Known epoch.Record }

@@ -37,7 +37,7 @@ type following struct {
 
 // follow starts to follow, anew with every leader epoch even if the leader is the
 // same (KAFKA-7164), and when the leader has moved.
-func (c *Core) follow(_ epoch.Record) {
+func (c *Core) follow() {
 	rec := c.snap.Record
 	p, _ := rec.Replica(rec.Leader)
 	want := following{leader: rec.Leader, epoch: rec.LeaderEpoch, address: p.Address, session: rec.LeaderSession}
@@ -115,10 +115,7 @@ func (c *Core) Fetched(_ time.Duration, q FetchRequest, a FetchResponse) {
 
 // AppliedFetch says that an AppendFetched effect is done.
 func (c *Core) AppliedFetch(e AppendFetched) {
-	hw := min(max(e.HighWatermark, c.log.StartOffset()), c.log.EndOffset())
-	if hw != c.hw {
-		c.hw = hw
-	}
+	c.hw = min(max(e.HighWatermark, c.log.StartOffset()), c.log.EndOffset())
 	c.emit(Changed{})
 }
 

@@ -55,7 +55,7 @@ func (c *Core) lead(now time.Duration, old epoch.Record) {
 			c.remotes[p.ID] = c.freshRemote(rec, p)
 		}
 	}
-	c.rec.renewBy(now)
+	c.rec.heartbeatDue = now
 	c.rec.renewedAt = now
 	c.rec.liveAtRenewal = slices.DeleteFunc(slices.Clone(rec.ISR), func(id epoch.ReplicaID) bool { return id == c.me.ID })
 	c.advance()
@@ -112,9 +112,7 @@ func (c *Core) maximalISR() []epoch.ReplicaID {
 	if c.rec.pending == nil {
 		return isr
 	}
-	union := slices.Concat(isr, c.rec.pending.union)
-	slices.Sort(union)
-	return slices.Compact(union)
+	return with(isr, c.rec.pending.union...)
 }
 
 // advance moves the high watermark as far as the maximal ISR allows, and completes

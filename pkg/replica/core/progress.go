@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -42,16 +41,4 @@ func (c *Core) LowWatermark(now time.Duration) epoch.Offset {
 		}
 	}
 	return low
-}
-
-// LogStartOffsets are those of the replicas that have fetched in this epoch.
-func (c *Core) LogStartOffsets() []epoch.Offset {
-	out := []epoch.Offset{c.log.StartOffset()}
-	for _, r := range c.remotes {
-		if r.leo != epoch.NoOffset {
-			out = append(out, r.start)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

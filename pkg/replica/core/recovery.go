@@ -32,7 +32,9 @@ func (c *Core) heed(rec epoch.Record) {
 	}
 }
 
-// report adds what this replica knows to a frozen record, just read.
+// report adds what this replica knows to a frozen record, just read. If there is nothing
+// to add it pauses: whoever did not act on that record before it was frozen has an older
+// one, and no write based on that can succeed.
 func (c *Core) report(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	if s.Record.Recovery == nil || w.busy {
@@ -41,7 +43,9 @@ func (c *Core) report(now time.Duration, s epoch.Snapshot) {
 	if marked, err := epoch.MarkRecovery(s.Record, c.knowledge()); err == nil {
 		w.busy, w.writing, w.sentAt = true, true, now
 		c.emit(WriteRecord{Base: s, Next: marked})
+		return
 	}
+	w.notBefore = max(w.notBefore, now+readRetry)
 }
 
 // wentBack reports that a quorum read is of an older state, or of another history, than

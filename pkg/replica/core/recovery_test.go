@@ -310,3 +310,19 @@ func TestALogNewerThanTheRecordIsReportedAndNotCut(t *testing.T) {
 		t.Errorf("the log ends at %d, want 1: epoch 7 is not the leader's, and its own epoch 1 ends there", b.log.EndOffset())
 	}
 }
+
+// A leader that has not heard of the newest record before it was frozen wants to write
+// its own, which is refused. It must not do so as fast as the API server answers.
+func TestAFrozenRecordIsNotWrittenAgainAtOnce(t *testing.T) {
+	b := newBench(t, 0)
+	n, err := epoch.Retire(b.rec, 2, b.rec.Replicas[2].Session, "unheard")
+	frozen := b.frozen(b.frozen(b.must(n, err), 1, b.rec), 0, b.rec)
+	b.core.Tick(5 * time.Second) // nobody has come to fetch
+	b.wants(b.take(), WriteRecord{})
+	b.core.WriteFailed(5*time.Second, epoch.ErrConflict)
+	b.wants(b.take(), ReadRecord{})
+	b.core.ReadDone(5*time.Second, epoch.Snapshot{Record: frozen, Version: "frozen"})
+	b.lacks(b.take(), WriteRecord{}, ReadRecord{})
+	b.core.Tick(5*time.Second + readRetry)
+	b.wants(b.take(), WriteRecord{}) // it may be recovered, or put right, at any time
+}

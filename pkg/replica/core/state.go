@@ -146,11 +146,11 @@ func (c *Core) appendWriter(b []byte) []byte {
 	}
 	if p := w.pending; p != nil {
 		b = binary.AppendVarint(b, int64(p.since))
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(p.union))) {
+		for _, id := range p.union {
 			b = binary.AppendVarint(b, int64(id))
 		}
 		b = append(b, 0xff)
-		for _, v := range slices.Compact(slices.Sorted(slices.Values(p.versions))) {
+		for _, v := range p.versions {
 			b = appendString(b, v)
 		}
 	}

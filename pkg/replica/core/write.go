@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -55,7 +56,12 @@ func (w *recordWriter) settle(s epoch.Snapshot, from Source) {
 	}
 }
 
-func (w *recordWriter) renewBy(at time.Duration) { w.heartbeatDue = at }
+// with is a set and more: what is tried again for hours must not grow.
+func with[T cmp.Ordered](set []T, more ...T) []T {
+	set = slices.Concat(set, more)
+	slices.Sort(set)
+	return slices.Compact(set)
+}
 
 // propose remembers that an ISR change is about to be written.
 func (w *recordWriter) propose(isr []epoch.ReplicaID, s epoch.Snapshot) {
@@ -63,8 +69,8 @@ func (w *recordWriter) propose(isr []epoch.ReplicaID, s epoch.Snapshot) {
 		w.pending = &pendingISR{since: s.Record.PartitionEpoch}
 	}
 	w.pending.since = max(w.pending.since, s.Record.PartitionEpoch)
-	w.pending.union = append(w.pending.union, isr...)
-	w.pending.versions = append(w.pending.versions, s.Version)
+	w.pending.union = with(w.pending.union, isr...)
+	w.pending.versions = with(w.pending.versions, s.Version)
 }
 
 // maybeWrite writes what is to be written, if nothing is outstanding. A heartbeat
