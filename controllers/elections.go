@@ -102,8 +102,12 @@ func (r *Reconciler) stillDue(ctx context.Context, rp *v1alpha1.ReplicatedPartit
 		return errOvertaken
 	}
 	switch a.Reason {
-	case epoch.ReasonLeaseExpired, epoch.ReasonUnclean:
+	case epoch.ReasonLeaseExpired:
 		if !now.Renewed.Equal(a.Judged.Renewed) {
+			return errOvertaken
+		}
+	case epoch.ReasonUnclean, epoch.ReasonLastKnownLeader:
+		if !now.Renewed.Equal(a.Judged.Renewed) || now.At != a.Judged.At {
 			return errOvertaken
 		}
 	case epoch.ReasonLeaderStuck:

@@ -94,10 +94,13 @@ type Leadership struct {
 	Session epoch.Session
 	Epoch   epoch.LeaderEpoch
 	Renewed time.Time
+	// At is the record's partition epoch. Only an unclean election needs it unchanged:
+	// it must not overtake a member of the ISR that comes back.
+	At epoch.PartitionEpoch
 }
 
 func leadershipOf(r epoch.Record) Leadership {
-	return Leadership{Leader: r.Leader, Session: r.LeaderSession, Epoch: r.LeaderEpoch, Renewed: r.Heartbeat.Renewed}
+	return Leadership{Leader: r.Leader, Session: r.LeaderSession, Epoch: r.LeaderEpoch, Renewed: r.Heartbeat.Renewed, At: r.PartitionEpoch}
 }
 
 // PodDeletion says why a pod is deleted: a closed list, which the policies and the
