@@ -326,3 +326,22 @@ func TestAFrozenRecordIsNotWrittenAgainAtOnce(t *testing.T) {
 	b.core.Tick(5*time.Second + readRetry)
 	b.wants(b.take(), WriteRecord{}) // it may be recovered, or put right, at any time
 }
+
+// The frozen record names another leader. That a report was written to it is no renewal
+// (rule 8).
+func TestAReportToAFrozenRecordIsNoRenewal(t *testing.T) {
+	b := newBench(t, 0)
+	frozen := b.frozen(b.elected(b.rec, 1, "unheard"), 1, b.rec)
+	late := b.core.opts.LeaseDuration + 10*time.Second
+	b.core.Observe(late, epoch.Snapshot{Record: frozen, Version: "frozen"}, FromWatch)
+	b.core.ReadDone(late, epoch.Snapshot{Record: frozen, Version: "frozen"})
+	w, at := first[WriteRecord](b.take())
+	if at < 0 || w.Next.Recovery == nil {
+		t.Fatalf("no report is written: %+v", w)
+	}
+	b.core.Written(late, epoch.Snapshot{Record: w.Next, Version: "reported"})
+	b.take()
+	if b.core.MayServe(late) {
+		t.Error("a leader that nobody fetches from serves on the strength of its report")
+	}
+}

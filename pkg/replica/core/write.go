@@ -150,7 +150,7 @@ func (c *Core) newsDue(now time.Duration) bool {
 func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
 	w.busy, w.writing, w.closed = false, false, false
-	if c.role == Leader && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch {
+	if c.role == Leader && s.Record.Recovery == nil && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch { // a report renews nothing
 		w.renewedAt = max(w.renewedAt, w.sentAt) // it may have been written long before its answer came
 		w.liveAtRenewal = c.liveOthers(now)
 	}
