@@ -7,6 +7,7 @@
 // Only timeouts and back-offs differ from the defaults, never a guarantee.
 //
 // [Start] begins, [Prober.Stop] ends; [Prober.Longest] tells the longest time
-// without an acknowledgement since some moment. [ReadAll] reads a topic from its
-// start to its end for [history.Log.Check], and [Follow] reads along meanwhile.
+// without an acknowledgement since some moment. With a weaker [history.Promise] it is a
+// plain producer, or one that asks for less. [ReadAll] reads a topic from its start to
+// its end for [history.Log.Judge]; a [Reader], or [Follow], reads along meanwhile.
 package prober

@@ -161,14 +161,14 @@ func (r *storm) inject(f nemesis.Fault) {
 	on, heal, err := r.carryOut(f)
 	switch {
 	case errors.Is(err, errPassed):
-		r.counts["passed"]++
+		r.counts["faults that could not strike"]++
 		r.note("pass   %s: %v", f, err)
 		return
 	case err != nil:
 		r.t.Fatalf("%s on %s: %v", f, on, err)
 	}
-	r.counts["fault "+string(f.Kind)]++
-	r.counts["faults"]++
+	r.counts[faultPrefix+string(f.Kind)]++
+	r.counts["faults in all"]++
 	r.note("strike %s on %s", f, on)
 	if heal == nil {
 		return

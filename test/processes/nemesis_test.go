@@ -71,13 +71,21 @@ func (c tally) add(more tally) {
 	}
 }
 
+// String is all faults, and then all operations.
 func (c tally) String() string {
-	var parts []string
+	var faults, operations []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, c[name]))
+		if kind, ok := strings.CutPrefix(name, faultPrefix); ok {
+			faults = append(faults, fmt.Sprintf("%s %d", kind, c[name]))
+		} else {
+			operations = append(operations, fmt.Sprintf("%s %d", name, c[name]))
+		}
 	}
-	return strings.Join(parts, " ")
+	return fmt.Sprintf("faults: %s; operations: %s", strings.Join(faults, ", "), strings.Join(operations, ", "))
 }
+
+// faultPrefix begins the names of what counts faults of one kind.
+const faultPrefix = "fault "
 
 // runRound is the life of one partition.
 func runRound(t *testing.T, seed, number uint64, length time.Duration, total tally) {
