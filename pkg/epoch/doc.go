@@ -9,8 +9,8 @@
 //     `replica standalone`, in a file.
 //   - The rules: [Elect], [Register], [ChangeISR], [Assign], [ElectUnclean], [Recover]
 //     and their like. Each is a pure function from a record to the next one, or to a
-//     refusal that says why. Everybody who writes the record (the leader, a starting replica, the
-//     operator) computes the change here, and nowhere else.
+//     refusal that says why. Everybody who writes the record (the leader, a starting
+//     replica, the operator) computes the change here, and nowhere else.
 //   - [Cache]: the map from leader epoch to the offset at which it began, by which
 //     replicas find where two histories part (KIP-101, KIP-279).
 //
@@ -27,8 +27,8 @@
 //   - the leader never takes the ISR below the effective min ISR.
 //
 // Two of the rules lose records that were acknowledged, or may, and are called only
-// when a user asks: [ElectUnclean] (unclean.go) and [Recover] (recovery.go). The second is why
-// histories, and not only counters, are compared: see [Record.Sees] and
+// when a user asks: [ElectUnclean] (unclean.go) and [Recover] (recovery.go). The second
+// is why histories, and not only counters, are compared: see [Record.Sees] and
 // [Record.SetAside].
 //
 // The package imports the standard library and the table of guards only: no clock, no

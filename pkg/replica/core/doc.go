@@ -28,7 +28,7 @@
 //   - nothing is done on a record before it is persisted, and a record is followed only
 //     if its history holds the change acted upon last (rule 7).
 //
-// "Rule n" is that of DESIGN.md. The place of each rule asks guard.Off, which is false
+// "Rule n" is that of docs/rules.md, also cited as DESIGN.md rule n. The place of each rule asks guard.Off, which is false
 // in what ships: internal/guard/table.go lists the rules with the harm that each
 // prevents, and "make mutants" shows what misses each.
 //

@@ -89,10 +89,10 @@ func (l *Log) removeFromStart(gone []*segment) error {
 // call it from time to time.
 func (l *Log) ExpireProducers(now time.Time) { l.producers.expire(now, l.cfg.ProducerExpiry) }
 
-// ApplyRetention removes the oldest segments as the limits of Config demand. Only whole segments below
-// the high watermark go (KAFKA-5634), first for their age, then for the log's size.
-// A segment without timestamps is as old as its file. It returns the log's start
-// afterwards.
+// ApplyRetention removes the oldest segments as the limits of Config demand. Only whole
+// segments below the high watermark go (KAFKA-5634), first for their age, then for the
+// log's size. A segment without timestamps is as old as its file. It returns the log's
+// start afterwards.
 //
 // Errors: ErrNoSpace, ErrFailed.
 func (l *Log) ApplyRetention(now time.Time, hw epoch.Offset) (epoch.Offset, error) {

@@ -15,8 +15,9 @@ import (
 
 // Node is a registered process: the core, the log and the volume under it, and who
 // waits. One owner calls its methods, one at a time; View, Read, ReadForReplica and
-// what Ports.Flush runs are for any goroutine. Every method carries out what the core wants before it
-// returns. After Err has become non-nil every method does nothing but refuse.
+// what Ports.Flush runs are for any goroutine. Every method carries out what the core
+// wants before it returns. After Err has become non-nil every method does nothing but
+// refuse.
 type Node struct {
 	cfg       Config
 	settings  Settings
