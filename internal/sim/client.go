@@ -192,7 +192,7 @@ type consumer struct {
 
 func (w *world) consumeSome() {
 	c, _ := pick(w, w.consumers)
-	p, ok := pick(w, w.procs)
+	p, ok := pick(w, w.awake())
 	if !ok || p.node == nil || w.cut(p.id, clients) || w.cut(clients, p.id) {
 		return
 	}
@@ -236,7 +236,7 @@ func (w *world) consume(c *consumer, p *process) {
 
 // deleteSome asks a replica to delete records (KIP-107).
 func (w *world) deleteSome() {
-	p, ok := pick(w, w.procs)
+	p, ok := pick(w, w.awake())
 	if !ok || p.node == nil {
 		return
 	}

@@ -18,6 +18,7 @@ func (w *world) heal() {
 	for _, h := range w.hosts {
 		h.mend()
 	}
+	w.unswap()
 	if len(w.target) == 0 {
 		for _, r := range w.store.current().Record.Replicas {
 			w.target = append(w.target, r.ID)
@@ -28,6 +29,7 @@ func (w *world) heal() {
 		if p.zombie || p.stopping {
 			w.kill(p)
 		}
+		p.paused = false
 		p.offset, p.rate = p.clock()-w.now, 1 // it is monotonic
 	}
 	w.maxValues = w.counters.values + 3
@@ -110,9 +112,14 @@ func (w *world) round() {
 	w.oracle.step()
 }
 
+// rest lets everything that concerns the record happen, which must come to an end while
+// no time passes.
 func (w *world) rest() {
-	for i := 0; len(w.store.calls) > 0 && i < 100; i++ {
+	for i := 0; len(w.store.calls) > 0 && w.failure == nil; i++ {
 		w.storeAtRest()
+		if i == 50 {
+			w.fail("liveness", "reads and writes of the record do not come to rest:\n%s", w.summary())
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -123,6 +125,11 @@ func (w *world) volumeChanges() {
 		w.takeImage(h)
 		return
 	}
+	if w.chance(20) {
+		other, _ := pick(w, w.hosts)
+		w.swap(h, other)
+		return
+	}
 	if restore := w.chance(60); restore && w.noticeable(h) {
 		w.restore(h)
 	} else if !restore {
@@ -145,6 +152,58 @@ func (w *world) noticeable(h *host) bool {
 	rec := w.store.current().Record
 	r, ok := rec.Replica(h.id)
 	return !ok || r.Session != h.image.session || rec.Progress != nil && rec.Progress.HighWatermark > h.image.end && rec.InSync(h.id)
+}
+
+// swap gives two hosts each other's volume: nobody starts on it.
+func (w *world) swap(a, b *host) {
+	if a == b {
+		return
+	}
+	w.take(a)
+	w.take(b)
+	w.say("the volumes of %d and %d are swapped", a.id, b.id)
+	a.disk, b.disk = b.disk, a.disk
+	a.content, b.content = b.content, a.content
+	a.faulty, b.faulty = a.faulty || b.faulty, a.faulty || b.faulty
+	a.image, b.image = nil, nil
+	a.damaged, b.damaged = true, true
+}
+
+// unswap gives every host its own volume back, or a new one where that is lost.
+func (w *world) unswap() {
+	for range w.hosts {
+		for _, h := range w.hosts {
+			if owner := w.owner(h); owner != epoch.NoReplica && owner != h.id {
+				w.swap(h, w.hosts[owner])
+			}
+		}
+	}
+	for _, h := range w.hosts {
+		if w.foreign(h) { // its own one was made anew meanwhile
+			w.empty(h)
+		}
+	}
+}
+
+var nodeID = regexp.MustCompile(`(?m)^node\.id=(\d+)$`)
+
+// owner is whose volume a host has, by its identity file; NoReplica while it is nobody's.
+func (w *world) owner(h *host) epoch.ReplicaID {
+	w.looking = true
+	defer func() { w.looking = false }()
+	b, err := vfs.ReadFile(h.disk, "/v/meta.properties", 1<<16)
+	if m := nodeID.FindSubmatch(b); err == nil && m != nil {
+		if id, err := strconv.Atoi(string(m[1])); err == nil {
+			return epoch.ReplicaID(id)
+		}
+	}
+	return epoch.NoReplica
+}
+
+// foreign reports that a host has another replica's volume.
+func (w *world) foreign(h *host) bool {
+	owner := w.owner(h)
+	return owner != epoch.NoReplica && owner != h.id
 }
 
 // empty gives a host a new volume, restore its image.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
@@ -85,7 +86,7 @@ func (w *world) linkCut() {
 
 // connectionReset closes the fetch connection of a follower, with all that is on it.
 func (w *world) connectionReset() {
-	if p, ok := pick(w, w.procs); ok && p.node != nil && p.fetching {
+	if p, ok := pick(w, w.awake()); ok && p.node != nil && p.fetching {
 		w.say("%s: its fetch connection is reset", p)
 		p.reconnect()
 		w.after(p)
@@ -161,12 +162,11 @@ func (a *answerPacket) deliver(w *world) {
 		a.response, a.err = a.read()
 		a.read = nil
 	}
-	if p.dead || p.node == nil {
+	if p.dead || p.paused || p.node == nil {
 		return
 	}
 	if n := len(a.response.Records); n > 0 && w.cfg.Faults.Wire && !w.healing && w.chance(15) {
-		a.response.Records = slices.Clone(a.response.Records)
-		a.response.Records[w.rng.IntN(n)] ^= 1 << w.rng.IntN(8)
+		a.response.Records = w.damaged(a.response.Records)
 		w.say("  a bit is damaged on the way")
 	}
 	if w.tracing {
@@ -182,6 +182,27 @@ func (a *answerPacket) deliver(w *world) {
 		p.node.Fetched(a.query, a.response)
 	}
 	w.after(p)
+}
+
+// damaged is a copy with one bit turned, but none of a leader epoch: Kafka's format has
+// no checksum over those four bytes of a batch.
+func (w *world) damaged(records []byte) []byte {
+	out := slices.Clone(records)
+	for {
+		at := w.rng.IntN(len(out))
+		begin := 0
+		for rest := records; len(rest) > 0; {
+			b, tail, err := batch.Next(rest)
+			if err != nil || begin+len(b) > at {
+				break
+			}
+			begin, rest = begin+len(b), tail
+		}
+		if in := at - begin; in < 12 || in >= 16 {
+			out[at] ^= 1 << w.rng.IntN(8)
+			return out
+		}
+	}
 }
 
 // closePacket tells a replica that a fetch connection has closed.
@@ -202,7 +223,7 @@ func (c *closePacket) deliver(w *world) {
 // processOf picks a process of a replica; there may be a zombie beside the right one.
 func (w *world) processOf(id epoch.ReplicaID) (*process, bool) {
 	var at []*process
-	for _, p := range w.procs {
+	for _, p := range w.awake() {
 		if p.id == id {
 			at = append(at, p)
 		}

@@ -3,16 +3,14 @@ package sim
 import (
 	"time"
 
-	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
 // operator decides by what it has read, which may be old, and by what it believes to be
 // alive, which may be wrong. There are two, as during a hand-over of their own.
 type operator struct {
-	w     *world
-	name  string
-	known epoch.Record // the newest that it has read
+	w    *world
+	name string
 }
 
 func (o *operator) String() string { return o.name }
@@ -26,14 +24,6 @@ func (o *operator) base() epoch.Snapshot {
 	i := len(s.versions) - 1
 	if o.w.chance(15) {
 		return s.versions[max(0, i-1-o.w.rng.IntN(2))]
-	}
-	if r := s.versions[i].Record; r.Sees(o.known.LastChange()) {
-		o.known = r
-	} else if v := epoch.RecoveryOf(epoch.NoReplica, &o.known); !guard.Off(guard.MarkRegression) {
-		v.Reports = nil // an operator is no replica
-		marked, err := epoch.MarkRecovery(r, v)
-		o.propose("a mark: the record went backwards", s.versions[i], marked, err)
-		o.known = epoch.Record{}
 	}
 	return s.versions[i]
 }

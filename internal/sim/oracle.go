@@ -30,8 +30,9 @@ type oracle struct {
 // commitment is a record that was below some leader's high watermark.
 type commitment struct {
 	entry
-	by     epoch.LeaderEpoch
-	minISR int // so many copies at least were there
+	by      epoch.LeaderEpoch
+	minISR  int  // so many copies at least were there
+	deleted bool // before anybody saw it, after an unclean election: it stands for nothing
 }
 
 func newOracle(w *world) *oracle {
@@ -104,7 +105,7 @@ func (o *oracle) recordShape(r epoch.Record) {
 
 // mayRefuseToStart judges an error at a start: only trouble of the disk explains it.
 func (o *oracle) mayRefuseToStart(h *host, err error) {
-	if !h.faulty {
+	if !h.faulty && !o.w.foreign(h) {
 		o.w.fail("start", "replica %d does not start on a healthy disk: %v", h.id, err)
 	}
 }
@@ -244,7 +245,7 @@ func (o *oracle) process(p *process) {
 // holds checks that a log has what is committed below an offset.
 func (o *oracle) holds(m *mirror, upTo epoch.Offset, invariant string, who func() string) {
 	for off := max(m.same, m.start); off < upTo && int(off) < len(o.committed); off++ {
-		if e, ok := m.at(off); !ok || e != o.committed[off].entry {
+		if e, ok := m.at(off); (!ok || e != o.committed[off].entry) && !o.committed[off].deleted {
 			o.w.fail(invariant, "%s has %v at offset %d, where %v is committed", who(), orNothing(e, ok), off, o.committed[off].entry)
 			return
 		}
@@ -315,6 +316,10 @@ func (o *oracle) forgive(p *process, e epoch.LeaderEpoch) {
 func (o *oracle) commit(p *process, hw epoch.Offset) {
 	rec := p.node.Core().Record()
 	for off := epoch.Offset(len(o.committed)); off < hw; off++ {
+		if off < p.mirror.start && o.unclean > 0 {
+			o.committed = append(o.committed, commitment{deleted: true})
+			continue
+		}
 		e, ok := p.mirror.at(off)
 		if !ok {
 			o.w.fail("I4", "%s commits offset %d, which is not in its log", p, off)
@@ -324,7 +329,7 @@ func (o *oracle) commit(p *process, hw epoch.Offset) {
 			o.w.fail("I13", "%s is committed at offsets %d and %d", e, was, off)
 		}
 		o.place[e.value] = off
-		o.committed = append(o.committed, commitment{e, rec.LeaderEpoch, rec.MinISR})
+		o.committed = append(o.committed, commitment{entry: e, by: rec.LeaderEpoch, minISR: rec.MinISR})
 		o.w.say("  %s commits %s at offset %d", p, e, off)
 	}
 }
@@ -464,6 +469,9 @@ func (o *oracle) missing(before *mirror, h *host) {
 func (o *oracle) afterLoss() {
 	for off := o.deleted; int(off) < len(o.committed); off++ {
 		c := o.committed[off]
+		if c.deleted {
+			continue
+		}
 		held := slices.ContainsFunc(o.w.mirrors(), func(m *mirror) bool {
 			e, ok := m.at(off)
 			return ok && e == c.entry

@@ -30,6 +30,7 @@ type process struct {
 	zombie   bool
 	stopping bool
 	waiting  bool // for a refused registration to be tried again
+	paused   bool // stopped, or stuck in a write: it does nothing, and nothing reaches it
 	strayed  bool // it has acted on a record of lost ground
 	every    bool // it syncs every batch
 
@@ -84,6 +85,7 @@ func (w *world) start(h *host) {
 	if !w.healing && w.chance(30) {
 		p.rate = 0.5 + w.rng.Float64()
 	}
+	foreign := w.foreign(h)
 	starting, err := node.Open(node.Config{
 		Volume: volume.Config{Dir: "/v", Topic: "t", TopicID: topicID, ReplicaID: h.id, BootID: fmt.Sprint("boot", h.boot), PodUID: fmt.Sprint("pod", h.pod),
 			FS: h.disk, Memory: h.memory, NewUUID: w.newUUID, Patiently: func(work func(), _ time.Duration) { work() }},
@@ -95,6 +97,9 @@ func (w *world) start(h *host) {
 		w.say("a process of %d does not start: %v", h.id, err)
 		w.oracle.mayRefuseToStart(h, err)
 		return
+	}
+	if foreign {
+		w.fail("volume", "a process of replica %d starts on another's volume", h.id)
 	}
 	p.starting = starting
 	w.say("%s opens its volume: log %d..%d, cache %s, recovery %+v", p.name, starting.Log().StartOffset(), starting.Log().EndOffset(), starting.Log().EpochCache(), starting.Recovery())
@@ -318,6 +323,7 @@ func (w *world) after(p *process) {
 		w.say("%s must end: %v", p, err)
 		_ = p.node.End() // Err said it
 		w.look(p)
+		w.oracle.deletedBy(p)
 		w.kill(p)
 		p.host.damaged = p.host.damaged || p.host.faulty && p.host.process == nil // the promise may have ended
 		return
@@ -337,14 +343,14 @@ func (w *world) look(p *process) {
 // The moves of processes.
 
 func (w *world) askSome() {
-	if p, ok := pick(w, w.procs); ok {
+	if p, ok := pick(w, w.awake()); ok {
 		p.ask()
 		w.after(p)
 	}
 }
 
 func (w *world) flushSome() {
-	if p, ok := pick(w, w.procs); ok && p.flush != nil && p.node != nil {
+	if p, ok := pick(w, w.awake()); ok && p.flush != nil && p.node != nil {
 		p.finishFlush()
 	}
 }
@@ -375,7 +381,7 @@ func (w *world) killSome() {
 }
 
 func (w *world) stopSome() {
-	if p, ok := pick(w, w.procs); ok && p.node != nil && !p.zombie {
+	if p, ok := pick(w, w.awake()); ok && p.node != nil && !p.zombie {
 		w.say("%s is asked to stop", p)
 		p.stopping = true
 		p.node.Stop()
@@ -385,7 +391,7 @@ func (w *world) stopSome() {
 
 // finishSome ends a stop: released, or out of patience.
 func (w *world) finishSome() {
-	p, ok := pick(w, w.procs)
+	p, ok := pick(w, w.awake())
 	if !ok || p.node == nil || !p.stopping || !p.node.Released() && w.chance(70) {
 		return
 	}
@@ -440,6 +446,25 @@ func (w *world) count(what func(*process) bool) int {
 	return n
 }
 
+// awake are the processes that are not paused.
+func (w *world) awake() []*process {
+	out := make([]*process, 0, len(w.procs))
+	for _, p := range w.procs {
+		if !p.paused {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// pauseSome stops a process, as SIGSTOP and a hung disk do, or lets it go on.
+func (w *world) pauseSome() {
+	if p, ok := pick(w, w.procs); ok {
+		p.paused = !p.paused
+		w.say("%s is paused: %t", p, p.paused)
+	}
+}
+
 // clockJumps lets a process's clock jump ahead, as a stopped machine's does.
 func (w *world) clockJumps() {
 	if p, ok := pick(w, w.procs); ok {
@@ -449,7 +474,7 @@ func (w *world) clockJumps() {
 
 func (w *world) passTime() {
 	w.now += []time.Duration{time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}[w.rng.IntN(6)]
-	for _, p := range slices.Clone(w.procs) {
+	for _, p := range w.awake() {
 		if p.node != nil && !p.dead && w.chance(70) {
 			p.node.Tick()
 			w.after(p)
@@ -465,7 +490,7 @@ func openLog(disk *vfs.Mem, cfg log.Config) (*log.Log, error) {
 
 // configureSome lets a process sync every batch from now on, or no more.
 func (w *world) configureSome() {
-	if p, ok := pick(w, w.procs); ok && p.node != nil {
+	if p, ok := pick(w, w.awake()); ok && p.node != nil {
 		p.every = !p.every
 		w.say("%s syncs every batch: %t", p, p.every)
 		s := w.settings()

@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,10 +56,19 @@ func TestSimulation(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		t.Fatalf("seed %d, step %d: %s\n\ngo test ./internal/sim -run Simulation -sim.seed %d -sim.steps %d\n\n%s\n%s", s, r.Made, r.Failure, s, *steps, story, kept)
+		t.Fatalf("commit %s, seed %d, step %d: %s\n\ngo test ./internal/sim -run Simulation -sim.seed %d -sim.steps %d\n\n%s\n%s", commit(t), s, r.Made, r.Failure, s, *steps, story, kept)
 	}
 	t.Logf("%d seeds, %d steps, %.0f steps per second; %d seeds ended with nobody left who might lead, %d committed nothing",
 		n, made, float64(made)/time.Since(begun).Seconds(), hopeless, idle)
+}
+
+// commit names what was run.
+func commit(t *testing.T) string {
+	out, err := exec.CommandContext(t.Context(), "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func tellScript(t *testing.T) {

@@ -178,6 +178,12 @@ func (s *store) drop(by caller) {
 	})
 }
 
+// heard reports that whoever called can take an answer.
+func heard(c *call) bool {
+	p, ok := c.by.(*process)
+	return !ok || !p.paused
+}
+
 // The store's moves.
 
 func (w *world) storeActs() {
@@ -196,7 +202,7 @@ func (w *world) storeActs() {
 }
 
 func (w *world) storeAnswers() {
-	if c, ok := pick(w, w.store.calls); ok {
+	if c, ok := pick(w, w.store.calls); ok && heard(c) {
 		if w.store.down && !c.made {
 			w.store.answer(c, errUnreachable)
 			return
@@ -208,15 +214,19 @@ func (w *world) storeAnswers() {
 
 // storeIsSilent lets a call time out, whatever became or will become of it.
 func (w *world) storeIsSilent() {
-	if c, ok := pick(w, w.store.calls); ok {
+	if c, ok := pick(w, w.store.calls); ok && heard(c) {
 		w.store.answer(c, errTimeout)
 	}
 }
 
 // storeAtRest lets everything under way happen.
 func (w *world) storeAtRest() {
-	for i := 0; len(w.store.calls) > 0 && i < 20 && !w.store.down; i++ {
-		c := w.store.calls[0]
+	for i := 0; i < 20 && !w.store.down; i++ {
+		at := slices.IndexFunc(w.store.calls, heard)
+		if at < 0 {
+			return
+		}
+		c := w.store.calls[at]
 		w.store.take(c)
 		w.store.answer(c, nil)
 	}
@@ -230,7 +240,7 @@ func (w *world) storeOutage() {
 // watchSome shows a process a newer state of the record, or after a restart of its
 // watch a state that is older than one it has seen.
 func (w *world) watchSome() {
-	p, ok := pick(w, w.procs)
+	p, ok := pick(w, w.awake())
 	if !ok || p.node == nil || w.store.down || w.cut(p.id, api) {
 		return
 	}

@@ -158,5 +158,6 @@ func init() {
 		{1, 1, "delete records", retain, (*world).deleteSome},
 		{1, 1, "configure", toggle, (*world).configureSome},
 		{2, 1, "cut short", midway, (*world).cutShort},
+		{1, 1, "pause", nil, (*world).pauseSome},
 	}
 }
