@@ -231,6 +231,30 @@ func TestDeletionWaitsForEveryReplicaAtWork(t *testing.T) {
 // history that was set aside nor its place in the ISR: it lacks "committed", and holds
 // another record in its stead.
 func TestAVolumeComesBackThatAnEmptyOneReportedFor(t *testing.T) {
+	comesBack(t, 0, nil)
+}
+
+// The start that leaves the history dies at every operation of the file system.
+func TestKilledWhileItLeavesAHistory(t *testing.T) {
+	for name, end := range map[string]func(p *proc){
+		"process":   (*proc).kill,
+		"power cut": func(p *proc) { p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for k := 1; comesBack(t, k, end); k++ {
+				if t.Failed() {
+					t.Fatalf("at operation %d", k)
+				}
+			}
+		})
+	}
+}
+
+// comesBack plays it, and reports whether the start of the volume that comes back died at
+// its k-th operation; 0 lets it live.
+func comesBack(t *testing.T, k int, end func(*proc)) (died bool) {
+	t.Helper()
 	w := newWorld(t, 3, 2, nil)
 	a, b, c := w.procs[0], w.procs[1], w.procs[2]
 	for _, p := range w.procs {
@@ -270,6 +294,10 @@ func TestAVolumeComesBackThatAnEmptyOneReportedFor(t *testing.T) {
 	c.kill()
 
 	b.disk = disk
+	if k > 0 {
+		died = b.dies(k, end, func() { must(t, b.start()) })
+		b.n = nil
+	}
 	for _, p := range []*proc{b, a, c} {
 		must(t, p.start())
 	}
@@ -284,4 +312,5 @@ func TestAVolumeComesBackThatAnEmptyOneReportedFor(t *testing.T) {
 			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
 		}
 	}
+	return died
 }
