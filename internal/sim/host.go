@@ -30,6 +30,7 @@ type host struct {
 	// not what the last process acknowledged, and that no process has noticed yet.
 	content *mirror
 	damaged bool
+	led     bool   // the last process did: it may have been deleting records
 	faulty  bool   // the disk does, or did, fail or run full
 	image   *image // taken earlier
 }
@@ -46,7 +47,12 @@ func newHost(id epoch.ReplicaID) *host {
 }
 
 // reopen finds out what is on the disk now.
-func (w *world) reopen(h *host) { h.content = w.contentOf(h.disk) }
+func (w *world) reopen(h *host) {
+	h.content = w.contentOf(h.disk)
+	if h.led {
+		w.oracle.deleted = max(w.oracle.deleted, h.content.start)
+	}
+}
 
 func (w *world) contentOf(disk *vfs.Mem) *mirror {
 	m := &mirror{}

@@ -308,6 +308,7 @@ func (w *world) kill(p *process) {
 	if p.host.process == p {
 		p.host.process = nil
 		p.host.content = p.mirror
+		p.host.led = p.node != nil && p.node.Core().Role() == core.Leader
 	}
 	if p.zombie {
 		w.oracle.missing(p.mirror, p.host)

@@ -233,6 +233,47 @@ func TestRecordsThatAFailedSyncDroppedAreWrittenAgain(t *testing.T) {
 	}
 }
 
+// The same where nothing is synced before it is acknowledged, but an orderly stop vouches
+// for the log by its clean mark: it must not do so on the word of a sync that wrote
+// nothing. The disk took no error mark, and the witness went with the pod.
+func TestACleanMarkIsNotBuiltOnASyncThatWroteNothing(t *testing.T) {
+	w := newWorld(t, 2, 2, nil)
+	a, b := w.procs[0], w.procs[1]
+	must(t, a.start())
+	must(t, b.start())
+	w.run("both in sync", func() bool { return len(a.n.View().LiveISR) == 2 })
+	pages := strings.Repeat("first", 10000)
+	first := a.produce(pages)
+	w.run("the first commit", func() bool { return first.Err == nil })
+	dropped := false
+	b.disk.SetFault(func(op vfs.Op) error {
+		if !dropped && op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log") {
+			dropped = true
+			return &vfs.Dropped{Err: syscall.EIO}
+		}
+		if dropped {
+			return syscall.EIO
+		}
+		return nil
+	})
+	w.run("the follower to end", func() bool { return b.n.Err() != nil })
+	_ = b.n.End()
+	b.n.Close()
+	b.disk.SetFault(nil)
+	b.witness = &volume.PlainMemory{}
+	must(t, b.start())
+	w.run("both in sync again", w.inSync(0, 1))
+	second := a.produce("second")
+	w.run("the second commit", func() bool { return second.Err == nil })
+	must(t, b.stop())
+	b.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+	mine, _ := w.record.Record.Replica(1)
+	must(t, b.start())
+	if got := b.values(); b.n.Identity().DirectoryID == mine.DirectoryID && !slices.Equal(got, []string{pages, "second"}) {
+		t.Errorf("after a clean stop and a power cut, under the same directory id, it holds %d records, not those that were acknowledged", len(got))
+	}
+}
+
 func TestAfterAFailureEverythingIsRefused(t *testing.T) {
 	w := newWorld(t, 1, 1, everyBatch)
 	p := w.procs[0]

@@ -107,11 +107,11 @@ func (s *Starting) prove(rec epoch.Record) error {
 // distrust writes the log's end anew where a sync may have failed before: the page
 // cache may hold what the disk does not, while a sync would say that it does
 // ("fsyncgate"). It must be done before a new directory id makes the failure forgotten.
-// Where the process before left neither mark nor word, and it counts whether the log is
-// durable, nothing says that none has failed: an error mark may not have reached the
-// disk, and the witness goes with the pod.
+// Where the process before left neither mark nor word nothing says that none has failed:
+// an error mark may not have reached the disk, and the witness goes with the pod. With
+// EveryBatch its witness is not enough: it may have been killed just before it marked it.
 func (s *Starting) distrust() error {
-	doubtful := s.volume.Suspect() || s.cfg.Settings.FlushEveryBatch && !s.recovery.Clean
+	doubtful := s.volume.Suspect() || !s.recovery.Clean && (s.cfg.Settings.FlushEveryBatch || !s.volume.Vouched())
 	if s.rewritten || !doubtful || s.log.FlushedOffset() >= s.log.EndOffset() || guard.Off(guard.RewriteAfterError) {
 		return nil
 	}

@@ -173,6 +173,13 @@ func (v *Volume) Suspect() bool {
 	return v.errorMark || v.failed.Load() || v.found != nil && v.found.Failed && v.found.DirectoryID == v.id.directoryID
 }
 
+// Vouched reports that the process before left its witness, on this machine start and in
+// this pod, and that no write or sync had failed by its word.
+func (v *Volume) Vouched() bool {
+	w := v.found
+	return w != nil && !w.Failed && w.DirectoryID == v.id.directoryID && w.BootID == v.cfg.BootID && w.BootID != "" && w.PodUID == v.cfg.PodUID
+}
+
 // VolumeID names the volume for its whole life, whatever directory ids it has.
 func (v *Volume) VolumeID() epoch.UUID { return v.id.volumeID }
 
