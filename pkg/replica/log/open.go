@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 )
 
 // Recovery tells what Open found, for the judgement whether the directory still
@@ -99,6 +100,21 @@ func (o *opener) open(dataDir string) error {
 		return err
 	}
 	if err := o.recover(); err != nil {
+		return err
+	}
+	err = o.derive()
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, batch.ErrIncomplete) {
+		return o.doubt(err)
+	}
+	return err
+}
+
+// doubt is for damage in what was taken as it is: everything is read and checked after
+// all, and cut before it. What is lost by that is on other replicas.
+func (o *opener) doubt(cause error) error {
+	o.log.Info("log is damaged where it was taken as it is, scanning", "reason", cause.Error())
+	o.report.Clean = false
+	if err := o.scan(0); err != nil {
 		return err
 	}
 	return o.derive()

@@ -189,6 +189,27 @@ func TestFlippedBitBelowRecoveryPointIsFoundByTheFollower(t *testing.T) {
 	wantOffsets(t, follower, 0, 0)
 }
 
+// A volume that comes back from a clean stop with a hole, as a disk leaves it that did not
+// write what it was told to. That is damage to be cut, not a reason never to start again.
+func TestHoleInACleanLogIsCut(t *testing.T) {
+	m, l := twoSegments(t)
+	must(t, l.Close())
+	must(t, l.Checkpoint(6))
+	overwrite(t, m, in(seg0), make([]byte, len(content(t, m, in(seg0)))))
+	l, r := open(t, m, smallSegments(3), true)
+	wantOffsets(t, l, 0, 0)
+	if r.Clean || r.CutAt != 0 || r.OnlyTornTail {
+		t.Fatalf("%+v", r)
+	}
+	appendOne(t, l, 1, 0)
+	must(t, l.Close())
+	l, r = open(t, m, smallSegments(3), true)
+	wantOffsets(t, l, 0, 1)
+	if !r.Clean {
+		t.Fatalf("%+v", r)
+	}
+}
+
 // D05, KAFKA-3968: should a directory entry be lost all the same, nothing behind the
 // hole is kept.
 func TestLostSegmentLeavesNoHole(t *testing.T) {
