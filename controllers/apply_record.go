@@ -96,7 +96,7 @@ func (r *Reconciler) remakeRecord(ctx context.Context, rp *v1alpha1.ReplicatedPa
 func (r *Reconciler) recovered(ctx context.Context, rp *v1alpha1.ReplicatedPartition, rec epoch.Record) {
 	log.FromContext(ctx).Info("partition record recovered", "from", rec.Recovered.From.PartitionEpoch, "partitionEpoch", rec.PartitionEpoch,
 		"leaderEpoch", rec.LeaderEpoch, "isr", rec.ISR, "faithful", rec.Recovered.Faithful)
-	r.event(rp, nil, warning, v1alpha1.EventRecordRecovered, "the partition record goes on from partition epoch %d, as %d, with the ISR %v; replicas other than %v had followed another history and cut their logs",
+	r.event(rp, nil, warning, v1alpha1.EventRecordRecovered, "the partition record goes on from partition epoch %d, as %d, with the ISR %v; replicas other than %v cut what they wrote in another history, if any",
 		rec.Recovered.From.PartitionEpoch, rec.PartitionEpoch, rec.ISR, rec.Recovered.Faithful)
 }
 
