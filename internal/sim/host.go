@@ -30,6 +30,7 @@ type host struct {
 	// not what the last process acknowledged, and that no process has noticed yet.
 	content *mirror
 	damaged bool
+	strayed bool   // the last process had acted on a record of lost ground
 	led     bool   // the last process did: it may have been deleting records
 	faulty  bool   // the disk does, or did, fail or run full
 	image   *image // taken earlier
@@ -39,6 +40,7 @@ type host struct {
 type image struct {
 	disk    *vfs.Mem
 	session epoch.Session
+	start   epoch.StartID // of the process that ran
 	end     epoch.Offset
 }
 
@@ -145,7 +147,10 @@ func (w *world) volumeChanges() {
 
 func (w *world) takeImage(h *host) {
 	r, _ := w.store.current().Record.Replica(h.id)
-	h.image = &image{disk: h.disk.Crash(vfs.Crash{}), session: r.Session}
+	h.image = &image{disk: h.disk.Crash(vfs.Crash{}), session: r.Session, start: r.StartID}
+	if h.process != nil {
+		h.image.start = h.process.startID
+	}
 	w.say("an image is taken of the volume of %d", h.id)
 	h.image.end = w.contentOf(h.image.disk).end()
 }
@@ -157,7 +162,7 @@ func (w *world) takeImage(h *host) {
 func (w *world) noticeable(h *host) bool {
 	rec := w.store.current().Record
 	r, ok := rec.Replica(h.id)
-	return !ok || r.Session != h.image.session || rec.Progress != nil && rec.Progress.HighWatermark > h.image.end && rec.InSync(h.id)
+	return !ok || r.Session != h.image.session && r.StartID != h.image.start || rec.Progress != nil && rec.Progress.HighWatermark > h.image.end && rec.InSync(h.id)
 }
 
 // swap gives two hosts each other's volume: nobody starts on it.

@@ -75,7 +75,8 @@ func searchMutant(t *testing.T, g guard.Guard) string {
 		without := Replay(Draw(s), list, false)
 		restore()
 		if with := Replay(Draw(s), list, false); with.Failure != nil {
-			return fmt.Sprintf("seed %d breaks an invariant with all rules in force: %s", s, with.Failure)
+			t.Errorf("these steps of seed %d break an invariant with all rules in force: %s\n%s", s, with.Failure, strings.Join(Replay(Draw(s), list, true).Trace, "\n"))
+			return ""
 		}
 		text, err := Script(Draw(s), list, fmt.Sprintf("Without the rule %s (%s):\n%s", g, guard.Rules[g].Source, strings.SplitN(without.Failure.Error(), "\n", 2)[0]))
 		if err == nil {

@@ -23,6 +23,7 @@ type process struct {
 	host     *host
 	id       epoch.ReplicaID
 	name     string
+	startID  epoch.StartID
 	pod      int
 	starting *node.Starting
 	node     *node.Node
@@ -81,7 +82,7 @@ func (w *world) settings() node.Settings {
 // start starts a process on a host. It may fail at once: the volume is what it is.
 func (w *world) start(h *host) {
 	w.counters.starts++
-	p := &process{w: w, host: h, id: h.id, name: fmt.Sprintf("%d#%d", h.id, w.counters.starts), pod: h.pod, rate: 1, mirror: &mirror{}, every: w.cfg.EveryBatch}
+	p := &process{w: w, host: h, id: h.id, name: fmt.Sprintf("%d#%d", h.id, w.counters.starts), pod: h.pod, startID: epoch.StartID(fmt.Sprint("s", w.counters.starts)), rate: 1, mirror: &mirror{}, every: w.cfg.EveryBatch, strayed: h.strayed}
 	if !w.healing && w.chance(30) {
 		p.rate = 0.5 + w.rng.Float64()
 	}
@@ -89,7 +90,7 @@ func (w *world) start(h *host) {
 	starting, err := node.Open(node.Config{
 		Volume: volume.Config{Dir: "/v", Topic: "t", TopicID: topicID, ReplicaID: h.id, BootID: fmt.Sprint("boot", h.boot), PodUID: fmt.Sprint("pod", h.pod),
 			FS: h.disk, Memory: h.memory, NewUUID: w.newUUID, Patiently: func(work func(), _ time.Duration) { work() }},
-		StartID: epoch.StartID(fmt.Sprint("s", w.counters.starts)), Address: epoch.Address{Host: p.name, ClientPort: 1, ReplicationPort: 2},
+		StartID: p.startID, Address: epoch.Address{Host: p.name, ClientPort: 1, ReplicationPort: 2},
 		RestartCount: int32(w.counters.starts), Settings: w.settings(), Now: p.clock,
 		Wall: func() time.Time { return epochBegin.Add(p.clock()) }, NewChangeID: w.newChangeID,
 	})
@@ -163,6 +164,9 @@ func (p *process) register(c *call, s epoch.Snapshot, err error) {
 		return
 	}
 	next, err := p.starting.Begin(s)
+	w.looking = true
+	p.mirror.readAll(p.starting.Log()) // it may have left a history that was set aside
+	w.looking = false
 	switch {
 	case errors.Is(err, epoch.ErrNoChange):
 		p.serve(s)
@@ -308,6 +312,7 @@ func (w *world) kill(p *process) {
 	if p.host.process == p {
 		p.host.process = nil
 		p.host.content = p.mirror
+		p.host.strayed = p.strayed
 		p.host.led = p.node != nil && p.node.Core().Role() == core.Leader
 	}
 	if p.zombie {
@@ -329,9 +334,20 @@ func (w *world) after(p *process) {
 		p.host.damaged = p.host.damaged || p.host.faulty && p.host.process == nil // the promise may have ended
 		return
 	}
-	p.strayed = p.strayed || !w.store.line.has(p.node.Core().Record())
+	p.stray()
 	w.look(p)
 	w.oracle.process(p)
+}
+
+// stray notes whether the process has acted on a record of lost ground, until what it has
+// fetched since a recovery shows that it is back.
+func (p *process) stray() {
+	switch line := &p.w.store.line; {
+	case !line.has(p.node.Core().Record()):
+		p.strayed = true
+	case p.node.Log().EpochCache().Latest() >= line.resumed:
+		p.strayed = false
+	}
 }
 
 // look brings the mirror in line with the log.
@@ -424,7 +440,7 @@ func (w *world) zombieSome() {
 	p.zombie = true
 	h := p.host
 	old := h.disk
-	h.disk, h.content = old.Crash(vfs.ProcessCrash()), p.mirror.clone()
+	h.disk, h.content, h.strayed = old.Crash(vfs.ProcessCrash()), p.mirror.clone(), p.strayed
 	h.damaged = h.damaged || !p.every || w.cfg.Faults.Toggle // what the zombie goes on to acknowledge is not on the volume
 	w.fault(old, func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync || op.Kind == vfs.OpSyncDir {

@@ -9,8 +9,9 @@ import (
 // can keep what two histories committed, and rule 7 promises the older one.
 type line struct {
 	changes map[epoch.ChangeID]bool
-	lost    bool // the store's record is not of the line
-	left    bool // it was lost once
+	lost    bool              // the store's record is not of the line
+	left    bool              // it was lost once
+	resumed epoch.LeaderEpoch // the first epoch after the last recovery
 }
 
 func (l *line) add(r epoch.Record) {

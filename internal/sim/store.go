@@ -93,7 +93,7 @@ func (s *store) commit(r epoch.Record, by string) epoch.Snapshot {
 	old := s.current().Record
 	s.w.oracle.recordChanged(old, r)
 	if old.Recovery != nil && r.Recovery == nil {
-		s.line.lost = false
+		s.line.lost, s.line.resumed = false, r.LeaderEpoch
 	}
 	s.line.add(r)
 	return s.replace(r, by)
