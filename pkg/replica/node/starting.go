@@ -96,12 +96,28 @@ func (s *Starting) prove(rec epoch.Record) error {
 			s.volume.MarkError()
 			return fmt.Errorf("sync the log at the start: %w", err)
 		}
+		if err := s.forgetCommitted(); err != nil {
+			return err
+		}
 		s.proven = true
 	}
 	if err := s.flagEveryBatch(mine.Session); err != nil {
 		return err
 	}
 	return s.volume.Arm(mine.Session, s.cfg.StartID, atEnd(s.log))
+}
+
+// forgetCommitted lowers a checkpointed high watermark that lies behind the log's end: it
+// has done its work once the promise is given up, and left there it would count as
+// committed what is fetched in the place of what was lost.
+func (s *Starting) forgetCommitted() error {
+	if s.recovery.HighWatermark <= s.log.EndOffset() || guard.Off(guard.LowerHighWatermark) {
+		return nil
+	}
+	if err := s.log.Checkpoint(s.log.CheckpointedHighWatermark()); err != nil {
+		return fmt.Errorf("lower the high watermark to the end of a log that has lost records: %w", err)
+	}
+	return nil
 }
 
 // distrust writes the log's end anew where a sync may have failed before: the page
