@@ -102,7 +102,7 @@ func (l *Log) AppendFetched(records []byte, maxEpoch epoch.LeaderEpoch) (appende
 func (l *Log) fetchedBatches(records []byte, maxEpoch epoch.LeaderEpoch) ([]batch.Batch, error) {
 	var out []batch.Batch
 	next, newest := l.EndOffset(), epoch.NoEpoch
-	if last, ok := l.LastBatch(); ok {
+	if last, ok := l.LastBatch(); ok && l.StartOffset() < next {
 		newest = last.Epoch
 	}
 	for rest := records; len(rest) > 0; {
@@ -180,8 +180,16 @@ func (l *Log) mustRoll(bytes int64, first, last batch.Batch) bool {
 // writeGroup is the order of effects that all appends share: place, epochs, bytes,
 // and only then everything in memory (KAFKA-6683).
 func (l *Log) writeGroup(g group) error {
-	if first := g.batches[0]; first.BaseOffset() < l.EndOffset() {
+	first := g.batches[0]
+	if first.BaseOffset() < l.EndOffset() {
 		return l.writeBelowStart(g)
+	}
+	if last, ok := l.LastBatch(); ok && first.LeaderEpoch() < last.Epoch {
+		// All that the log holds is deleted, and of a history that an unclean election has
+		// ended: its bytes go, so that epochs only grow in a segment.
+		if err := l.restartAt(l.EndOffset(), l.EndOffset()); err != nil {
+			return err
+		}
 	}
 	return l.writeAtEnd(g)
 }

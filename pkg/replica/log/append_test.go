@@ -353,3 +353,25 @@ func TestConfigureChangesRollAndRetention(t *testing.T) {
 		t.Fatalf("segment size %d", l.cfg.SegmentBytes)
 	}
 }
+
+// After an unclean election the new leader's records may be of an older epoch than all
+// that this log held and has deleted.
+func TestAnEmptyLogTakesAnOlderEpochThanItDeleted(t *testing.T) {
+	m := newMem(t)
+	l, _ := open(t, m, config(), true)
+	appendOne(t, l, 3, 0)
+	must(t, l.SetStartOffset(1))
+	must(t, l.TruncateTo(1)) // the epoch has no place in the leader's history
+	n, err := l.AppendFetched(fetched(one(1), 1, 2), 5)
+	if n != 1 || err != nil {
+		t.Fatalf("appended %d, %v", n, err)
+	}
+	wantOffsets(t, l, 1, 2)
+	wantCache(t, l, "{2:1}")
+	again, r := open(t, m.Crash(vfs.ProcessCrash()), config(), false)
+	wantOffsets(t, again, 1, 2)
+	wantCache(t, again, "{2:1}")
+	if r.EpochContradiction || r.CutAt != epoch.NoOffset {
+		t.Errorf("recovery found %+v", r)
+	}
+}
