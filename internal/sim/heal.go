@@ -42,8 +42,8 @@ func (w *world) heal() {
 		}
 		w.round()
 		p := w.leading()
-		if w.failure != nil || w.hopeless() || w.store.line.lost && round > 60 {
-			return // after the last: nobody who knew better was left to notice
+		if w.failure != nil || w.store.line.lost && round > 60 {
+			return // nobody who knew better was left to notice
 		}
 		if p == nil || round < 20 {
 			continue
@@ -61,7 +61,8 @@ func (w *world) heal() {
 	w.fail("liveness", "the partition did not heal:\n%s", w.summary())
 }
 
-// hopeless: nobody is left who may lead, and only an unclean election could go on.
+// hopeless: nobody is left who may lead, and only an unclean election can go on. That is
+// then part of the healing.
 func (w *world) hopeless() bool {
 	r := w.store.current().Record
 	return len(r.ISR) == 0 && r.Recovery == nil && !w.cfg.Faults.Unclean
@@ -83,7 +84,7 @@ func (w *world) round() {
 	w.rest()
 	w.recoverSome()
 	w.rest()
-	if w.cfg.Faults.Unclean && w.leading() == nil {
+	if (w.cfg.Faults.Unclean || w.hopeless()) && w.leading() == nil {
 		w.electUncleanSome()
 	}
 	w.rest()

@@ -46,10 +46,11 @@ func Replay(c Config, steps []Step, tracing bool) Result {
 
 func (w *world) end() Result {
 	made := w.steps
-	if w.failure == nil && !w.hopeless() {
+	hopeless := w.hopeless()
+	if w.failure == nil {
 		w.heal()
 	}
-	return Result{Config: w.cfg, Made: made, Failure: w.failure, Committed: len(w.oracle.committed), Hopeless: w.hopeless(), Trace: w.trace}
+	return Result{Config: w.cfg, Made: made, Failure: w.failure, Committed: len(w.oracle.committed), Hopeless: hopeless, Trace: w.trace}
 }
 
 // Steps draws the first n steps of a run.

@@ -112,7 +112,9 @@ func (c *Core) authenticate(f ReplicaFetch) error {
 }
 
 // parts finds where the follower's history parts from this log: nil if it does not
-// up to offset.
+// up to offset. A log without any epoch has no history, and begins where this one does:
+// one that begins behind would lack what is there (after an unclean election the old
+// leader's log start may lie behind the new leader's end).
 func (c *Core) parts(offset epoch.Offset, last epoch.LeaderEpoch) (*epoch.Entry, error) {
 	start, end := c.log.StartOffset(), c.log.EndOffset()
 	if last != epoch.NoEpoch && !guard.Off(guard.TruncateByEpoch) {
@@ -124,7 +126,7 @@ func (c *Core) parts(offset epoch.Offset, last epoch.LeaderEpoch) (*epoch.Entry,
 			return &epoch.Entry{Epoch: e, Start: upTo}, nil
 		}
 	}
-	if offset < start || offset > end {
+	if offset < start || offset > end || last == epoch.NoEpoch && offset != start {
 		return nil, ErrOffsetOutOfRange
 	}
 	return nil, nil

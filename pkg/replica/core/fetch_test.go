@@ -64,3 +64,33 @@ func TestFetchBelowTheLogStartIsOutOfRangeWhateverItsEpoch(t *testing.T) {
 		}
 	}
 }
+
+// A log without a history begins where the leader's does. An old leader that had deleted
+// more than its successor by an unclean election ever had would otherwise join without
+// the successor's records.
+func TestAnEmptyLogBeginsAtTheLeadersLogStart(t *testing.T) {
+	leader := newBench(t, 0)
+	for _, v := range []string{"a", "b", "c", "d"} {
+		leader.log.append(1, v)
+	}
+	p, _ := leader.core.Record().Replica(1)
+	fetch := ReplicaFetch{Replica: 1, Session: p.Session, StartID: p.StartID, DirectoryID: p.DirectoryID,
+		LeaderEpoch: 1, Offset: 3, LastEpoch: epoch.NoEpoch, LogStartOffset: 3, HighWatermark: 3, Connection: 5}
+	if _, err := leader.core.Fetch(time.Second, fetch); !errors.Is(err, ErrOffsetOutOfRange) {
+		t.Fatalf("a fetch from behind the log start, without a history: %v, want out of range", err)
+	}
+	if got := leader.core.Progress(time.Second).Replicas[1].LogEndOffset; got != epoch.NoOffset {
+		t.Errorf("it counts as holding everything below %d", got)
+	}
+
+	follower := newBench(t, 1)
+	follower.log.start = 3
+	q, ok := follower.core.NextFetch()
+	if !ok {
+		t.Fatal("the follower asks nothing")
+	}
+	follower.core.OutOfRange(q, 0, 4)
+	if e, at := first[TruncateFully](follower.take()); at < 0 || e.StartAt != 0 {
+		t.Fatalf("the follower does not begin anew at the leader's log start: %+v", e)
+	}
+}

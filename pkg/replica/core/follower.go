@@ -165,7 +165,7 @@ func (c *Core) OutOfRange(q FetchRequest, leaderStart, leaderEnd epoch.Offset) {
 		c.readSoon()
 	case leaderEnd < end:
 		c.truncate(leaderEnd)
-	case leaderStart > end:
+	case leaderStart > end, leaderStart != end && c.log.EpochCache().Latest() == epoch.NoEpoch:
 		c.emit(TruncateFully{StartAt: leaderStart})
 		c.hw = leaderStart
 		c.emit(Changed{})
