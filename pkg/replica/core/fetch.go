@@ -53,7 +53,7 @@ func (c *Core) Fetch(now time.Duration, f ReplicaFetch) (FetchAnswer, error) {
 	end := c.log.EndOffset()
 	a := FetchAnswer{LeaderEpoch: c.snap.Record.LeaderEpoch, LogStartOffset: c.log.StartOffset(), LogEndOffset: end}
 	r.connection, r.connected = f.Connection, true
-	diverging, err := c.parts(f.Offset, f.LastEpoch)
+	diverging, err := c.parts(f)
 	if err != nil {
 		return a, err
 	}
@@ -73,7 +73,7 @@ func (c *Core) Peek(f ReplicaFetch) (FetchAnswer, error) {
 	if c.role != Leader {
 		return FetchAnswer{}, ErrNotLeader
 	}
-	diverging, err := c.parts(f.Offset, f.LastEpoch)
+	diverging, err := c.parts(f)
 	return FetchAnswer{LeaderEpoch: c.snap.Record.LeaderEpoch, LogStartOffset: c.log.StartOffset(), LogEndOffset: c.log.EndOffset(),
 		HighWatermark: c.hw, Diverging: diverging}, err
 }
@@ -112,10 +112,12 @@ func (c *Core) authenticate(f ReplicaFetch) error {
 }
 
 // parts finds where the follower's history parts from this log: nil if it does not
-// up to offset. A log without any epoch has no history, and begins where this one does:
-// one that begins behind would lack what is there (after an unclean election the old
-// leader's log start may lie behind the new leader's end).
-func (c *Core) parts(offset epoch.Offset, last epoch.LeaderEpoch) (*epoch.Entry, error) {
+// up to its offset. A log without any epoch has no history, and begins where this one
+// does: one that begins behind would lack what is there, since after an unclean election
+// the old leader's log start may lie behind the new leader's end. A member of the ISR
+// has deleted what it lacks, by order of a leader of this history.
+func (c *Core) parts(f ReplicaFetch) (*epoch.Entry, error) {
+	offset, last := f.Offset, f.LastEpoch
 	start, end := c.log.StartOffset(), c.log.EndOffset()
 	if last != epoch.NoEpoch && !guard.Off(guard.TruncateByEpoch) {
 		e, upTo := c.log.EpochCache().EndOffset(last, end)
@@ -126,7 +128,8 @@ func (c *Core) parts(offset epoch.Offset, last epoch.LeaderEpoch) (*epoch.Entry,
 			return &epoch.Entry{Epoch: e, Start: upTo}, nil
 		}
 	}
-	if offset < start || offset > end || last == epoch.NoEpoch && offset != start {
+	beginsElsewhere := last == epoch.NoEpoch && offset != start && !c.snap.Record.InSync(f.Replica)
+	if offset < start || offset > end || beginsElsewhere {
 		return nil, ErrOffsetOutOfRange
 	}
 	return nil, nil
