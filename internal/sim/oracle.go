@@ -271,7 +271,8 @@ func (o *oracle) deletedBy(p *process) {
 func (o *oracle) leader(p *process) {
 	w := o.w
 	e := p.node.Core().Record().LeaderEpoch
-	if q := o.leaders[e]; q != nil && q != p {
+	// After a restored record, an epoch that only a lost volume knew of may come again.
+	if q := o.leaders[e]; q != nil && q != p && !(q.dead && w.store.line.left) {
 		w.fail("I7", "%s and %s both lead epoch %d", q, p, e)
 	}
 	o.leaders[e] = p
