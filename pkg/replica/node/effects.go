@@ -107,7 +107,6 @@ func (n *Node) appendFetched(e core.AppendFetched) error {
 		case err != nil:
 			n.cfg.Log.Error(err, "fetched records refused; fetching them again")
 			n.ports.Fetcher.Backoff()
-			return nil
 		}
 	}
 	hw := min(max(e.HighWatermark, n.log.StartOffset()), n.log.EndOffset())
