@@ -12,8 +12,9 @@ type Read struct {
 	Name string
 	// Records in the order in which they came, whatever their offsets.
 	Records []Record
-	// ToEnd tells that it was still reading when the final read was made, and had time to get as far.
-	ToEnd bool
+	// Upto is the offset below which it had the time to see everything; 0 if it was broken off at any moment. It may lie
+	// before the end of the final read: what a client gave up long ago may still arrive.
+	Upto int64
 }
 
 // Check is [Log.Judge] for reads that were broken off at any moment.
@@ -167,9 +168,9 @@ func (c *checker) shown(read Read, final []Record) {
 		}
 		return
 	}
-	highest := final[0].Offset - 1
+	next := final[0].Offset
 	for _, r := range read.Records {
-		highest = max(highest, r.Offset)
+		next = max(next, r.Offset+1)
 		if r.Offset < final[0].Offset {
 			continue // below the log's start by now
 		}
@@ -179,7 +180,7 @@ func (c *checker) shown(read Read, final []Record) {
 			c.fault(InconsistentOffset, "%s saw %q at offset %d, where %q is now", read.Name, r.Value, r.Offset, now)
 		}
 	}
-	if end := final[len(final)-1].Offset; read.ToEnd && highest < end {
-		c.fault(Unseen, "%s saw records up to offset %d only, and the log has them up to %d", read.Name, highest, end)
+	if next < read.Upto {
+		c.fault(Unseen, "%s saw the records below offset %d only, and had the time to see those below %d", read.Name, next, read.Upto)
 	}
 }

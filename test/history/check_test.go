@@ -52,7 +52,7 @@ func TestEveryKindOfFaultIsFound(t *testing.T) {
 		name   string
 		final  []history.Record
 		during []history.Record
-		toEnd  bool
+		upto   int64
 		want   []history.Kind // in the order found
 	}{
 		{name: "all there", final: read("a/0", "a/1", "a/2")},
@@ -69,7 +69,7 @@ func TestEveryKindOfFaultIsFound(t *testing.T) {
 		{name: "a hole between offsets", final: []history.Record{{Offset: 0, Value: "a/0"}, {Offset: 1, Value: "a/1"}, {Offset: 3, Value: "a/2"}},
 			want: []history.Kind{history.SkippedPoll}},
 		{name: "an early reader saw a prefix", final: read("a/0", "a/1", "a/2"), during: at(0, 1)},
-		{name: "a reader that began late", final: read("a/0", "a/1", "a/2"), during: at(1, 2), toEnd: true},
+		{name: "a reader that began late", final: read("a/0", "a/1", "a/2"), during: at(1, 2), upto: 3},
 		{name: "an early reader saw what is gone", final: read("a/0", "a/1"), during: at(0, 1, 2), want: []history.Kind{history.VanishedRead}},
 		{name: "a reader of a log that is now empty", final: nil, during: at(0),
 			want: []history.Kind{history.LostWrite, history.LostWrite, history.VanishedRead}},
@@ -77,12 +77,13 @@ func TestEveryKindOfFaultIsFound(t *testing.T) {
 		{name: "a reader was sent back", final: read("a/0", "a/1", "a/2"), during: at(0, 1, 1, 2), want: []history.Kind{history.NonmonotonicPoll}},
 		{name: "a reader was sent on too far", final: read("a/0", "a/1", "a/2"), during: at(0, 2), want: []history.Kind{history.SkippedPoll}},
 		{name: "a reader that stopped early is no fault", final: read("a/0", "a/1", "a/2"), during: at(0)},
-		{name: "a reader never saw the end", final: read("a/0", "a/1", "a/2"), during: at(0, 1), toEnd: true, want: []history.Kind{history.Unseen}},
-		{name: "a reader never saw anything", final: read("a/0", "a/1"), toEnd: true, want: []history.Kind{history.Unseen}},
+		{name: "a reader never saw the end", final: read("a/0", "a/1", "a/2"), during: at(0, 1), upto: 3, want: []history.Kind{history.Unseen}},
+		{name: "a record arrived when the reader had stopped", final: read("a/0", "a/1", "a/2"), during: at(0, 1), upto: 2},
+		{name: "a reader never saw anything", final: read("a/0", "a/1"), upto: 2, want: []history.Kind{history.Unseen}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			v := threeOfA(history.Promise{}).Judge(tc.final, history.Read{Name: "a reader", Records: tc.during, ToEnd: tc.toEnd})
+			v := threeOfA(history.Promise{}).Judge(tc.final, history.Read{Name: "a reader", Records: tc.during, Upto: tc.upto})
 			if got := kinds(v); !slices.Equal(got, tc.want) {
 				t.Errorf("final %v, during %v:\ngot  %v\nwant kinds %v", tc.final, tc.during, v.Faults, tc.want)
 			}

@@ -15,7 +15,7 @@
 //   - aborted-read: a record is there whose producer was told that it was never appended;
 //   - nonmonotonic-poll: one consumer's offsets went back, or an offset came twice;
 //   - skipped-poll: one consumer's offsets left some out (no compaction and no transactions here);
-//   - unseen: a consumer that read to the end never saw the last records that were acknowledged.
+//   - unseen: a consumer never saw the last records, although it had the time.
 //
 // A record that failed, or whose answer never came, may be there or not: its
 // producer could not know. It may still not be there twice.

@@ -70,18 +70,18 @@ func (l *load) check() {
 	if err != nil {
 		l.p.t.Errorf("a producer that retries saw an error: %v", err)
 	}
+	if err := l.reader.Await(ctx, end); err != nil {
+		l.p.t.Error(err)
+	}
+	seen, err := l.reader.Stop() // before the final read, which so has all that was shown
+	if err != nil {
+		l.p.t.Error(err)
+	}
 	final, err := prober.ReadAll(ctx, []string{service}, l.p.key.Name, end, l.p.viaService())
 	if err != nil {
 		l.p.t.Fatal(err)
 	}
-	if err := l.reader.Await(ctx, end); err != nil {
-		l.p.t.Error(err)
-	}
-	seen, err := l.reader.Stop()
-	if err != nil {
-		l.p.t.Error(err)
-	}
-	verdict := l.history.Judge(final, history.Read{Name: "the consumer", Records: seen, ToEnd: true})
+	verdict := l.history.Judge(final, history.Read{Name: "the consumer", Records: seen, Upto: end})
 	l.p.t.Log(verdict)
 	if err := verdict.Err(); err != nil {
 		l.p.t.Error(err)

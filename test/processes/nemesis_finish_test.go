@@ -21,13 +21,16 @@ import (
 func (r *storm) finish() {
 	r.t.Helper()
 	end := r.load.stopProducers(r.t)
+	// The final read comes last: a request that a producer gave up may have waited in some buffer until now, and be
+	// written and shown as long as anybody looks.
+	r.load.stopReaders(r.t, end)
+	committed := r.committed(1) // not what was acknowledged: if that is lost, the verdict is to say so
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	final, err := prober.ReadAll(ctx, []string{service}, r.p.key.Name, end, r.p.viaService())
+	final, err := prober.ReadAll(ctx, []string{service}, r.p.key.Name, committed, r.p.viaService())
 	if err != nil {
 		r.t.Error(err) // a log that has lost its end never gets so far; the verdict says what is missing
 	}
-	r.load.stopReaders(r.t, int64(len(final)))
 	verdict := r.load.history.Judge(final, r.load.reads...)
 	r.t.Log(verdict)
 	r.count(verdict)
@@ -53,21 +56,30 @@ func (r *storm) count(v history.Verdict) {
 	r.counts["violations"] += len(v.Faults)
 }
 
-// sameLogs waits until every replica knows the whole log to be committed, and compares the files.
-func (r *storm) sameLogs(end int64) {
+// committed waits until every replica knows its whole log to be committed, all up to the same end, and returns that end.
+func (r *storm) committed(least int64) int64 {
 	r.t.Helper()
 	rp := r.p.await("the spec", func(*v1alpha1.ReplicatedPartition) bool { return true })
-	var all []*container
+	var end int64
 	r.p.poll("every replica with everything committed", func() bool {
-		all = r.p.kubelet.containers()
-		for _, c := range all {
+		all := r.p.kubelet.containers()
+		for i, c := range all {
 			s, err := c.askStatus(time.Second)
-			if err != nil || s.HighWatermark != s.LogEndOffset || s.LogEndOffset < end {
+			if err != nil || s.HighWatermark != s.LogEndOffset || s.LogEndOffset < least || i > 0 && s.LogEndOffset != end {
 				return false
 			}
+			end = s.LogEndOffset
 		}
 		return len(all) == rp.EffectiveReplicas()
 	})
+	return end
+}
+
+// sameLogs compares the files of the replicas, once all have the whole log.
+func (r *storm) sameLogs(end int64) {
+	r.t.Helper()
+	r.committed(end)
+	all := r.p.kubelet.containers()
 	var first []byte
 	for i, c := range all {
 		content, err := wholeLog(c.volume)

@@ -147,7 +147,7 @@ func (l *nemesisLoad) stopProducers(t *testing.T) (end int64) {
 	return end
 }
 
-// stopReaders lets the consumers read up to the end.
+// stopReaders lets the consumers read all that was acknowledged.
 func (l *nemesisLoad) stopReaders(t *testing.T, end int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -160,7 +160,7 @@ func (l *nemesisLoad) stopReaders(t *testing.T, end int64) {
 		if err != nil {
 			t.Error(err)
 		}
-		l.reads = append(l.reads, history.Read{Name: fmt.Sprintf("consumer %d", i+1), Records: records, ToEnd: true})
+		l.reads = append(l.reads, history.Read{Name: fmt.Sprintf("consumer %d", i+1), Records: records, Upto: end})
 	}
 	for i, records := range l.rereading.stop() {
 		l.reads = append(l.reads, history.Read{Name: fmt.Sprintf("late consumer %d", i+1), Records: records})
