@@ -14,7 +14,7 @@
 //     record back to an older state (store.go, restore.go);
 //   - operators that decide by what is old or wrong (operator.go), pods that are
 //     replaced, two processes of one replica, clocks that run at their own speed and jump
-//     (process.go);
+//     (process_moves.go);
 //   - producers, idempotent and plain, with all kinds of acks, and consumers (client.go).
 //
 // A run is drawn from its seed: its shape ([Draw]), and its steps, each a move with a
@@ -23,7 +23,7 @@
 // invariant is shrunk to the few steps that it takes ([Shrink]), told as a table of the
 // replicas ([Explain]), and kept as a script ([Script]; testdata/regressions).
 //
-// An oracle judges every step (oracle.go), by the invariants I1 to I14 of the protocol
+// An oracle judges every step (oracle.go, oracle_clients.go), by the invariants I1 to I14 of the protocol
 // notes, the rules of DESIGN.md, and Jepsen's classes of what a client must not see. It
 // reads the logs themselves, not what the replicas say. At the end all faults are ended,
 // and the partition has to work: everybody in the ISR, logs equal, every acknowledged

@@ -291,3 +291,9 @@ func (h *host) mend() {
 }
 
 func (h *host) String() string { return fmt.Sprint(h.id) }
+
+// openLog opens a copy of a disk's log, to see what is there.
+func openLog(disk *vfs.Mem, cfg log.Config) (*log.Log, error) {
+	l, _, err := log.Open(disk.Crash(vfs.ProcessCrash()), "/v", cfg, false, discard)
+	return l, err
+}
