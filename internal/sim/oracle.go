@@ -231,7 +231,7 @@ func (o *oracle) process(p *process) {
 	if c.Role() == core.Leader {
 		o.leader(p)
 	}
-	if p.strayed || c.Role() != core.Leader && o.unclean > 0 && p.mirror.cache.Latest() < max(o.forgiven, 1) {
+	if p.strayed || o.w.store.line.lost || c.Role() != core.Leader && o.unclean > 0 && p.mirror.cache.Latest() < max(o.forgiven, 1) {
 		return // it has followed another history, and does not know yet where that parts
 	}
 	if int(hw) > len(o.committed) {
