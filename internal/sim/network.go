@@ -124,7 +124,7 @@ func fetchName(q core.FetchRequest) string {
 // answerFetch sends the answer off; what it holds is read then, or later, when the log
 // may be another one.
 func (w *world) answerFetch(p *process, n *node.Node, f *fetchPacket, a core.FetchAnswer, err error) {
-	out := &answerPacket{from: p, to: f.from, query: f.query, connection: f.fetch.Connection, err: err}
+	out := &answerPacket{from: p, to: f.from, query: f.query, connection: f.fetch.Connection, err: err, astray: !w.store.line.has(n.Core().Record())}
 	if err == nil {
 		maxBytes := 1 << 20
 		if !w.healing && w.chance(50) {
@@ -149,6 +149,7 @@ type answerPacket struct {
 	response   core.FetchResponse
 	err        error
 	start, end epoch.Offset
+	astray     bool // it comes from a leader on lost ground
 }
 
 func (a *answerPacket) ends() (from, to epoch.ReplicaID) { return a.from.id, a.to.id }
@@ -173,6 +174,7 @@ func (a *answerPacket) deliver(w *world) {
 		w.say("%s is answered %s: %v, diverging %v, HW %d, %d bytes", p, fetchName(a.query), orOK(a.err), a.response.Diverging, a.response.HighWatermark, len(a.response.Records))
 	}
 	p.awaiting = false
+	p.strayed = p.strayed || a.astray && a.err == nil
 	switch {
 	case errors.Is(a.err, core.ErrOffsetOutOfRange):
 		p.node.OutOfRange(a.query, a.start, a.end)

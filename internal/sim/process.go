@@ -29,7 +29,7 @@ type process struct {
 	stopping bool
 	waiting  bool // for a refused registration to be tried again
 	paused   bool // stopped, or stuck in a write: it does nothing, and nothing reaches it
-	strayed  bool // it has acted on a record of lost ground
+	strayed  bool // it has acted on a record of lost ground, or fetched from one that had
 	every    bool // it syncs every batch
 
 	rate    float64       // of its clock, against the world's
@@ -336,13 +336,13 @@ func (w *world) after(p *process) {
 	w.oracle.process(p)
 }
 
-// stray notes whether the process has acted on a record of lost ground, until what it has
-// fetched since a recovery shows that it is back.
+// stray notes whether the process has acted on a record of lost ground, or fetched from
+// one that had, until what it has fetched since a recovery shows that it is back.
 func (p *process) stray() {
 	switch line := &p.w.store.line; {
 	case !line.has(p.node.Core().Record()):
 		p.strayed = true
-	case p.node.Log().EpochCache().Latest() >= line.resumed:
+	case !line.lost && p.node.Log().EpochCache().Latest() >= line.resumed:
 		p.strayed = false
 	}
 }
