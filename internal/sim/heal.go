@@ -14,6 +14,7 @@ func (w *world) heal() {
 	w.say("all faults end")
 	w.pcg.Seed(w.cfg.Seed, 5)
 	clear(w.cuts)
+	w.packets, w.strays = append(w.packets, w.strays...), nil
 	w.store.down = false
 	for _, h := range w.hosts {
 		h.mend()

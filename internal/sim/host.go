@@ -30,10 +30,12 @@ type host struct {
 	// not what the last process acknowledged, and that no process has noticed yet.
 	content *mirror
 	damaged bool
-	strayed bool   // the last process had acted on a record of lost ground
-	led     bool   // the last process did: it may have been deleting records
-	faulty  bool   // the disk does, or did, fail or run full
-	image   *image // taken earlier
+	// directory is the id under which a process has last registered with the volume.
+	directory epoch.UUID
+	strayed   bool   // the last process had acted on a record of lost ground
+	led       bool   // the last process did: it may have been deleting records
+	faulty    bool   // the disk does, or did, fail or run full
+	image     *image // taken earlier
 }
 
 // image is a volume as it was, in the session that its replica had then.

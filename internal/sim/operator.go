@@ -9,8 +9,9 @@ import (
 // operator decides by what it has read, which may be old, and by what it believes to be
 // alive, which may be wrong. There are two, as during a hand-over of their own.
 type operator struct {
-	w    *world
-	name string
+	w     *world
+	name  string
+	round epoch.ChangeID // of reports, that it has begun in a frozen record
 }
 
 func (o *operator) String() string { return o.name }
@@ -96,6 +97,10 @@ func (w *world) assign() {
 	}
 	o, _ := pick(w, w.operators[:])
 	base := o.base()
-	r, err := epoch.Assign(base.Record, epoch.Assignment{Target: w.target, WantedMinISR: w.minISR, Live: w.live(), Change: w.newChangeID(), Now: time.Time{}})
+	live := w.live()
+	r, err := epoch.Assign(base.Record, epoch.Assignment{Target: w.target, WantedMinISR: w.minISR, Live: live, Change: w.newChangeID(), Now: time.Time{}})
+	if err == nil {
+		w.oracle.drops(base.Record, r, live)
+	}
 	o.propose("a step of a reassignment", base, r, err)
 }

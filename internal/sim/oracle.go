@@ -24,6 +24,7 @@ type oracle struct {
 	latestHW  epoch.Offset
 	unclean   int // unclean elections so far
 	forgiven  epoch.LeaderEpoch
+	wished    map[epoch.ChangeID]epoch.LeaderEpoch // of unclean elections: the epoch to be ended
 }
 
 // commitment is a record that was below some leader's high watermark.
@@ -36,7 +37,7 @@ type commitment struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{w: w, place: map[uint32]epoch.Offset{}, acked: map[uint32]bool{}, single: map[uint32]bool{}, lost: map[uint32]int{},
-		leaders: map[epoch.LeaderEpoch]*process{}}
+		leaders: map[epoch.LeaderEpoch]*process{}, wished: map[epoch.ChangeID]epoch.LeaderEpoch{}}
 }
 
 // Failure is a broken invariant.
@@ -79,8 +80,44 @@ func (o *oracle) recordChanged(old, r epoch.Record) {
 		w.fail("R7", "the record changed while it waits for recovery")
 	}
 	o.recordShape(r)
+	o.joins(old, r)
+	for i := range o.committed { // a reassignment may want fewer copies
+		o.committed[i].minISR = min(o.committed[i].minISR, r.MinISR)
+	}
+	if named, ok := o.wished[r.LastChange().ID]; ok && named != old.LeaderEpoch {
+		w.fail("R6", "an unclean election ends leader epoch %d, and the user asked to end %d", old.LeaderEpoch, named)
+	}
 	if u := r.UncleanElection; u != nil && (old.UncleanElection == nil || *old.UncleanElection != *u) {
 		o.unclean++
+	}
+}
+
+// joins judges who comes into the ISR: nobody who is about to go, since acks=all would
+// wait for it (KIP-841), unless the user asked for it to lead.
+func (o *oracle) joins(old, r epoch.Record) {
+	if old.Recovery != nil || r.UncleanElection != nil && r.UncleanElection.LeaderEpoch == r.LeaderEpoch && r.LeaderEpoch > old.LeaderEpoch {
+		return
+	}
+	for _, id := range r.ISR {
+		if p, ok := old.Replica(id); ok && !old.InSync(id) && (p.Stopping || p.Removing || p.Gone) {
+			o.w.fail("KIP-841", "replica %d joins the ISR although it is about to go", id)
+		}
+	}
+}
+
+// drops judges a step of a reassignment by what the operator believes: a replica that is
+// at work and in sync stays until nobody is still to join in its stead, so that no
+// replacement begins with fewer copies than before.
+func (o *oracle) drops(old, r epoch.Record, live []epoch.ReplicaID) {
+	for _, p := range old.Replicas {
+		if _, stays := r.Replica(p.ID); stays || !old.InSync(p.ID) || !slices.Contains(live, p.ID) {
+			continue
+		}
+		for _, q := range r.Replicas {
+			if q.Adding && !q.Removing {
+				o.w.fail("copies", "replica %d, at work and in sync, is dropped while replica %d has not joined", p.ID, q.ID)
+			}
+		}
 	}
 }
 
@@ -124,7 +161,12 @@ func (o *oracle) opened(h *host, p *process) {
 }
 
 // registered judges the promise of a directory id: who keeps it holds everything.
-func (o *oracle) registered(p *process) { p.host.damaged = false }
+func (o *oracle) registered(p *process) {
+	if p.zombie {
+		return // its volume is not the host's any more
+	}
+	p.host.damaged, p.host.directory = false, p.node.Identity().DirectoryID
+}
 
 // regressed: the record may go back only where that is a fault of the run.
 func (o *oracle) regressed(p *process) {
@@ -244,12 +286,18 @@ func (o *oracle) process(p *process) {
 // holds checks that a log has what is committed below an offset.
 func (o *oracle) holds(m *mirror, upTo epoch.Offset, invariant string, who func() string) {
 	for off := max(m.same, m.start); off < upTo && int(off) < len(o.committed); off++ {
-		if e, ok := m.at(off); (!ok || e != o.committed[off].entry) && !o.committed[off].deleted {
+		if e, ok := m.at(off); (!ok || e != o.committed[off].entry) && !o.committed[off].deleted && !o.gone(o.committed[off]) {
 			o.w.fail(invariant, "%s has %v at offset %d, where %v is committed", who(), orNothing(e, ok), off, o.committed[off].entry)
 			return
 		}
 		m.same = off + 1
 	}
+}
+
+// gone reports that as many disks lost a record as had to hold it, and that the record of
+// the partition was put back: who knew that the ISR had shrunk to them may be gone with it.
+func (o *oracle) gone(c commitment) bool {
+	return o.w.store.line.left && o.lost[c.value] >= c.minISR
 }
 
 func orNothing(e entry, ok bool) any {
@@ -289,26 +337,36 @@ func (o *oracle) leader(p *process) {
 }
 
 // forgive ends what was committed where the winner of an unclean election, or who led
-// in its place, knows no more.
+// in its place, knows no more; and where a leader after a recovery lacks what is gone.
 func (o *oracle) forgive(p *process, e epoch.LeaderEpoch) {
+	off := p.mirror.start
+	for ; int(off) < len(o.committed); off++ {
+		if got, ok := p.mirror.at(off); !ok || got != o.committed[off].entry {
+			break
+		}
+	}
+	lacks := int(off) < len(o.committed)
 	u := p.node.Core().Record().UncleanElection
-	if u == nil || u.LeaderEpoch > e || o.forgiven >= u.LeaderEpoch {
+	switch {
+	case u != nil && u.LeaderEpoch <= e && o.forgiven < u.LeaderEpoch:
+		o.forgiven = u.LeaderEpoch
+	case lacks && !o.w.store.line.lost && o.gone(o.committed[off]):
+		o.forgiven = e
+		o.unclean++ // it is as bad as one
+	default:
 		return
 	}
-	o.forgiven = u.LeaderEpoch
-	for off := p.mirror.start; int(off) < len(o.committed); off++ {
-		if got, ok := p.mirror.at(off); !ok || got != o.committed[off].entry {
-			o.w.say("  the unclean election loses what was committed from offset %d on", off)
-			for _, c := range o.committed[off:] {
-				delete(o.place, c.value)
-				delete(o.acked, c.value)
-			}
-			o.committed = o.committed[:off]
-			for _, m := range o.w.mirrors() {
-				m.same = min(m.same, off)
-			}
-			return
-		}
+	if !lacks {
+		return
+	}
+	o.w.say("  what was committed is lost from offset %d on", off)
+	for _, c := range o.committed[off:] {
+		delete(o.place, c.value)
+		delete(o.acked, c.value)
+	}
+	o.committed = o.committed[:off]
+	for _, m := range o.w.mirrors() {
+		m.same = min(m.same, off)
 	}
 }
 
@@ -360,7 +418,7 @@ func (o *oracle) step() {
 	for _, id := range rec.ISR {
 		h := o.w.hosts[id]
 		r, _ := rec.Replica(id)
-		if h.damaged || r.DirectoryID.IsZero() {
+		if h.damaged || r.DirectoryID.IsZero() || h.process == nil && r.DirectoryID != h.directory {
 			continue
 		}
 		m := h.content

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/node"
@@ -26,6 +28,24 @@ func (o *oracle) acknowledged(p *process, values []uint32, base epoch.Offset) {
 			o.w.fail("I11", "%s acknowledges v%d at offset %d, and only %d records are committed", p, v, off, len(o.committed))
 		case o.committed[off].value != v:
 			o.w.fail("I11", "%s acknowledges v%d at offset %d, where v%d is committed", p, v, off, o.committed[off].value)
+		}
+	}
+}
+
+// admitted judges what a leader has appended from an offset on: nothing that was sent
+// with acks=all while it knew fewer members of the ISR to be live than min ISR. It could
+// only time out, and its client would not know what became of it.
+func (o *oracle) admitted(p *process, live int, from epoch.Offset, sent []*producePacket) {
+	if p.dead || p.node.Core().Role() != core.Leader || live >= p.node.Core().Record().MinISR {
+		return
+	}
+	for off := from; off < p.mirror.end(); off++ {
+		e, _ := p.mirror.at(off)
+		for _, q := range sent {
+			if q.producer.acks == core.AcksAll && slices.Contains(q.sending.values, e.value) {
+				o.w.fail("min ISR", "%s appends v%d, sent with acks=all, while it knows %d members of the ISR to be live, and min ISR is %d", p, e.value, live, p.node.Core().Record().MinISR)
+				return
+			}
 		}
 	}
 }

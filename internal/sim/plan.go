@@ -25,17 +25,19 @@ type Config struct {
 
 // Faults are kinds of trouble that change what may be asked of a run.
 type Faults struct {
-	Disk     bool // I/O errors, failed syncs, full volumes
-	Volumes  bool // volumes emptied, restored from an older image
-	Machines bool // power cuts
-	Zombies  bool // two processes of one replica
-	Record   bool // the record restored to an older state, or made anew
-	Wire     bool // bytes damaged on the way
-	Midway   bool // processes killed, or machines cut off, in the middle of what they do
-	Toggle   bool // EveryBatch switched on and off
-	Assign   bool // reassignment
-	Retain   bool // retention and deleted records
-	Unclean  bool // unclean elections on request
+	Disk      bool // I/O errors, failed syncs, full volumes
+	Volumes   bool // volumes emptied, restored from an older image
+	Machines  bool // power cuts
+	Zombies   bool // two processes of one replica
+	Record    bool // the record restored to an older state, or made anew
+	Wire      bool // bytes damaged on the way
+	Midway    bool // processes killed, or machines cut off, in the middle of what they do
+	Toggle    bool // EveryBatch switched on and off
+	Assign    bool // reassignment
+	Retain    bool // retention and deleted records
+	Unclean   bool // unclean elections on request
+	Strangers bool // fetches of whom the record does not know
+	Rot       bool // damage of what was synced, which the next start sees
 }
 
 func (c Config) String() string {
@@ -58,6 +60,8 @@ func Draw(seed uint64) Config {
 		Faults: Faults{Disk: of(25), Volumes: of(20), Machines: of(60), Zombies: of(30), Record: of(15), Assign: of(35), Retain: of(30),
 			Unclean: of(20), Wire: of(10), Midway: of(30), Toggle: of(15)},
 	}
+	late := rand.New(rand.NewPCG(seed, 6)) // kinds that came later draw for themselves, so that the others stay
+	c.Faults.Strangers, c.Faults.Rot = late.IntN(100) < 15, late.IntN(100) < 10
 	if c.Replicas > 3 && of(50) {
 		c.Replicas = 3
 	}

@@ -24,6 +24,7 @@ type world struct {
 	hosts     []*host
 	procs     []*process
 	packets   []packet
+	strays    []packet // on a way of their own
 	cuts      map[[2]epoch.ReplicaID]bool
 	operators [2]*operator
 	producers []*producer
@@ -32,7 +33,9 @@ type world struct {
 	target    []epoch.ReplicaID // of the assignment; nil before the first
 	minISR    int
 	maxValues int
-	counters  struct{ changes, uuids, starts, connections, values, producers int }
+	// uncleanWish is the leader epoch that a user wanted to end, who forgot about it.
+	uncleanWish epoch.LeaderEpoch
+	counters    struct{ changes, uuids, starts, connections, values, producers int }
 
 	failure *Failure
 	tracing bool
@@ -43,7 +46,7 @@ type world struct {
 const maxValues = 60
 
 func newWorld(c Config, tracing bool) *world {
-	w := &world{cfg: c, pcg: rand.NewPCG(c.Seed, 4), cuts: map[[2]epoch.ReplicaID]bool{}, tracing: tracing, maxValues: maxValues}
+	w := &world{cfg: c, pcg: rand.NewPCG(c.Seed, 4), cuts: map[[2]epoch.ReplicaID]bool{}, tracing: tracing, maxValues: maxValues, uncleanWish: epoch.NoEpoch}
 	w.rng = rand.New(w.pcg)
 	var ids []epoch.ReplicaID
 	for i := range maxReplicas {
@@ -121,6 +124,8 @@ func init() {
 	retain := func(f Faults) bool { return f.Retain }
 	toggle := func(f Faults) bool { return f.Toggle }
 	midway := func(f Faults) bool { return f.Midway }
+	strangers := func(f Faults) bool { return f.Strangers }
+	rot := func(f Faults) bool { return f.Rot }
 	moves = []move{
 		{14, 10, "ask", nil, (*world).askSome},
 		{20, 6, "packet arrives", nil, (*world).packetArrives},
@@ -159,5 +164,13 @@ func init() {
 		{1, 1, "configure", toggle, (*world).configureSome},
 		{2, 1, "cut short", midway, (*world).cutShort},
 		{1, 1, "pause", nil, (*world).pauseSome},
+		{2, 1, "packet strays", nil, (*world).packetStrays},
+		{1, 1, "stray packet arrives", nil, (*world).strayArrives},
+		{2, 1, "stranger fetches", strangers, (*world).strangerFetches},
+		{1, 0, "replica replaced", zombies, (*world).replicaReplaced},
+		{1, 1, "forgotten request", unclean, (*world).forgottenRequest},
+		{1, 1, "disk rots", rot, (*world).diskRots},
+		{1, 1, "volume goes back", volumes, (*world).volumeGoesBack},
+		{1, 1, "volume reclaimed", assign, (*world).volumeReclaimed},
 	}
 }
