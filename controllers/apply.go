@@ -48,6 +48,10 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 		return true, r.createRecord(ctx, rp)
 	case RemakeRecord:
 		return true, r.remakeRecord(ctx, rp, a)
+	case AskReports:
+		err := r.askReports(ctx, rp, a)
+		out.recordChanged = err == nil
+		return true, ignoreOvertaken(err)
 	case Recover:
 		rec, err := r.recover(ctx, rp, a)
 		out.recordChanged = err == nil

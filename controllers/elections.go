@@ -146,15 +146,39 @@ func (r *Reconciler) leaderStillEnding(ctx context.Context, rp *v1alpha1.Replica
 	return nil
 }
 
+// askReports begins a round of reports, if the record as read still is the one that the
+// user named. It is remembered before it is written: the outcome may stay unknown.
+func (r *Reconciler) askReports(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a AskReports) error {
+	round, err := newChangeID()
+	if err != nil {
+		return err
+	}
+	_, err = r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
+		if rec.PartitionEpoch != a.PartitionEpoch {
+			return rec, errOvertaken
+		}
+		r.rounds.begin(rp.UID, round)
+		return epoch.AskReports(rec, round)
+	})
+	return err
+}
+
 // recover ends a recovery, if the record as read still is the one that the user named.
+// Its round ends with the attempt, unless the record refused and so is as it was.
 func (r *Reconciler) recover(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Recover) (epoch.Record, error) {
-	return r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
+	round := r.rounds.current(rp.UID)
+	rec, err := r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
 		change, err := newChangeID()
 		if err != nil {
 			return rec, err
 		}
-		return epoch.Recover(rec, epoch.RecoveryRequest{PartitionEpoch: a.PartitionEpoch, Change: change})
+		return epoch.Recover(rec, epoch.RecoveryRequest{PartitionEpoch: a.PartitionEpoch, Round: round, Change: change})
 	})
+	var refusal *epoch.Refusal
+	if !errors.As(err, &refusal) {
+		r.rounds.forget(rp.UID)
+	}
+	return rec, err
 }
 
 // assign makes one step of a reassignment.

@@ -46,4 +46,5 @@ func (r *Reconciler) forgetUID(uid types.UID) {
 	r.heartbeats.forget(uid)
 	r.sightings.forget(uid)
 	r.pace.forget(uid)
+	r.rounds.forget(uid)
 }

@@ -42,6 +42,9 @@ type Observation struct {
 	// Record is set if RecordState is RecordPresent.
 	Record epoch.Record
 
+	// Round is the round of reports that this process has begun, empty without one.
+	Round epoch.ChangeID
+
 	// Pods and Claims hold our own objects by replica id. Those that are being
 	// deleted are among them.
 	Pods   map[epoch.ReplicaID]*corev1.Pod

@@ -69,6 +69,10 @@ func (r *Reconciler) observeRecord(ctx context.Context, o *Observation) error {
 	}
 	o.setRecord(lease.Decode(&l, topic))
 	r.heartbeats.observe(&l)
+	if o.RecordState == RecordPresent && o.Record.Recovery == nil {
+		r.rounds.forget(o.Partition.UID)
+	}
+	o.Round = r.rounds.current(o.Partition.UID)
 	return nil
 }
 

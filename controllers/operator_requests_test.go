@@ -36,6 +36,17 @@ func (p *partition) report(id epoch.ReplicaID, known *epoch.Record) {
 	p.write(func(r epoch.Record) (epoch.Record, error) { return epoch.MarkRecovery(r, epoch.RecoveryOf(id, known)) })
 }
 
+// round waits until the operator has begun a round of reports.
+func (p *partition) round() {
+	p.t.Helper()
+	await(p.t, "a round of reports", func() string {
+		if r := p.record(); r.Recovery == nil || r.Recovery.Round == "" {
+			return fmt.Sprintf("recovery %+v", r.Recovery)
+		}
+		return ""
+	})
+}
+
 // goesOn waits until the record goes on from that one, with a leader from its ISR.
 func (p *partition) goesOn(from epoch.Record) {
 	p.t.Helper()
@@ -63,6 +74,8 @@ func TestARestoredRecordGoesOnWhenAsked(t *testing.T) {
 	p.condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonRecoveryRequired)
 	p.annotate(v1alpha1.AnnotationRecover, fmt.Sprint(restored.PartitionEpoch))
 	p.condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonRecovering)
+	p.round()
+	p.report(0, &newest)
 	p.report(1, &restored)
 	if r := p.record(); r.Recovery == nil {
 		t.Fatal("recovered before replica 2 has reported")
@@ -92,6 +105,7 @@ func TestALostRecordIsMadeOfWhatTheReplicasKnow(t *testing.T) {
 	p.condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonRecordMissing)
 	p.annotate(v1alpha1.AnnotationRecover, fmt.Sprint(newest.PartitionEpoch))
 	p.condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonRecovering)
+	p.round()
 	for id := range epoch.ReplicaID(3) {
 		p.report(id, &newest)
 	}

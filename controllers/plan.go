@@ -23,7 +23,11 @@ type (
 	// RemakeRecord makes a lost record anew, frozen, on the user's request.
 	RemakeRecord struct{ PartitionEpoch int64 }
 
-	// Recover ends a recovery, on the user's request for that partition epoch.
+	// AskReports begins a round of reports of what the replicas know, on the user's
+	// request for a recovery at that partition epoch.
+	AskReports struct{ PartitionEpoch epoch.PartitionEpoch }
+
+	// Recover ends a recovery by the reports of the round that this process began.
 	Recover struct{ PartitionEpoch epoch.PartitionEpoch }
 
 	// Elect asks for a new leader, if the record still is as it was judged.
@@ -78,6 +82,7 @@ type (
 
 func (CreateRecord) action() {}
 func (RemakeRecord) action() {}
+func (AskReports) action()   {}
 func (Recover) action()      {}
 func (Elect) action()        {}
 func (Assign) action()       {}

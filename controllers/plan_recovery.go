@@ -17,7 +17,10 @@ func planRecovery(o *Observation, p *Plan) {
 		p.note(metav1.ConditionFalse, v1alpha1.ReasonRecoveryRequired, "%s", o.tellRecovery())
 		return
 	}
-	if len(o.Record.Awaited()) == 0 {
+	switch {
+	case o.Round == "" || o.Record.Recovery.Round != o.Round:
+		p.add(AskReports{PartitionEpoch: o.Record.PartitionEpoch})
+	case len(o.Record.Awaited()) == 0:
 		p.add(Recover{PartitionEpoch: o.Record.PartitionEpoch})
 		// Should the record refuse, as when nobody remembers one, it is looked at again.
 		p.recheck(recordRecheck)

@@ -23,6 +23,8 @@ func tell(p Plan) []string {
 			out = append(out, "create record")
 		case RemakeRecord:
 			out = append(out, fmt.Sprintf("remake record at %d", a.PartitionEpoch))
+		case AskReports:
+			out = append(out, fmt.Sprintf("ask reports at %d", a.PartitionEpoch))
 		case Recover:
 			out = append(out, fmt.Sprintf("recover %d", a.PartitionEpoch))
 		case Elect:

@@ -32,6 +32,7 @@ type Reconciler struct {
 	sightings  *sightings
 	pace       *pace
 	known      *known
+	rounds     *rounds
 }
 
 // The roles that the operator needs. The chart's role is compared with these.

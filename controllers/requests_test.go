@@ -33,6 +33,19 @@ func freeze(o *Observation, reporters ...epoch.ReplicaID) {
 	}
 }
 
+// beginRound is a round that this process has begun, with these reports.
+func beginRound(o *Observation, reporters ...epoch.ReplicaID) {
+	o.Round = "round"
+	r, err := epoch.AskReports(o.Record, o.Round)
+	for _, id := range reporters {
+		if err != nil {
+			panic(err)
+		}
+		r, err = epoch.MarkRecovery(r, epoch.RecoveryOf(id, &o.Record))
+	}
+	o.Record = r
+}
+
 func TestPlanRecovery(t *testing.T) {
 	lost := func(o *Observation) {
 		o.RecordState, o.Partition.Status.PartitionEpoch = RecordMissing, 4
@@ -40,13 +53,25 @@ func TestPlanRecovery(t *testing.T) {
 	}
 	runPlanCases(t, []planCase{
 		{"not asked for", func(o *Observation) { freeze(o, 0, 1, 2) }, nil, v1alpha1.ReasonRecoveryRequired, 0},
+		{"asked for, no round of reports has begun", func(o *Observation) {
+			freeze(o, 0, 1, 2)
+			ask(o, v1alpha1.AnnotationRecover, "4")
+		}, []string{"ask reports at 4"}, v1alpha1.ReasonRecovering, 0},
+		{"asked for, the round in the record was begun by somebody else", func(o *Observation) {
+			freeze(o, 0, 1, 2)
+			ask(o, v1alpha1.AnnotationRecover, "4")
+			beginRound(o, 0, 1, 2)
+			o.Round = "mine"
+		}, []string{"ask reports at 4"}, v1alpha1.ReasonRecovering, 0},
 		{"asked for, all have reported", func(o *Observation) {
 			freeze(o, 0, 1, 2)
 			ask(o, v1alpha1.AnnotationRecover, "4")
+			beginRound(o, 0, 1, 2)
 		}, []string{"recover 4"}, v1alpha1.ReasonRecovering, recordRecheck},
 		{"asked for, one has not reported", func(o *Observation) {
-			freeze(o, 0, 1)
+			freeze(o, 0, 1, 2)
 			ask(o, v1alpha1.AnnotationRecover, "4")
+			beginRound(o, 0, 1)
 		}, nil, v1alpha1.ReasonRecovering, 0},
 		{"an old request", func(o *Observation) {
 			freeze(o, 0, 1, 2)
@@ -59,11 +84,13 @@ func TestPlanRecovery(t *testing.T) {
 			delete(o.Pods, 2)
 			killContainer(o.Pods[0])
 			ask(o, v1alpha1.AnnotationRecover, "4")
+			beginRound(o, 0, 1)
 		}, []string{"create pod 2"}, v1alpha1.ReasonRecovering, 0},
 		{"the pod of a replica that only a newer record assigns is made", func(o *Observation) {
 			freeze(o, 0, 1, 2)
 			o.Record.Recovery.Assigned = append(o.Record.Recovery.Assigned, 3)
 			ask(o, v1alpha1.AnnotationRecover, "4")
+			beginRound(o, 0, 1, 2)
 		}, []string{"create pod 3"}, v1alpha1.ReasonRecovering, 0},
 		{"record lost, not asked for", lost, nil, v1alpha1.ReasonRecordMissing, recordRecheck},
 		{"record lost, asked for", func(o *Observation) {

@@ -52,6 +52,7 @@ const (
 	FrozenInRecovery
 	UncleanNamesEpoch
 	RecoveryHearsAll
+	RecoveryHearsAnew
 	RecoveryTakesNewest
 	RecoveryStrikesOthers
 
@@ -137,6 +138,7 @@ var Rules = [count]Rule{
 
 	UncleanNamesEpoch:     {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
 	RecoveryHearsAll:      {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
+	RecoveryHearsAnew:     {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
 	RecoveryTakesNewest:   {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
 	RecoveryStrikesOthers: {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
 

@@ -34,8 +34,8 @@ func (w *world) restoreRecord() {
 	}
 	r := s.current().Record
 	old := s.versions[max(0, len(s.versions)-2-w.rng.IntN(12))].Record.Clone()
-	if old.LastChange() == r.LastChange() || old.Recovery != nil {
-		return // the second: a backup of a frozen record holds old reports, which nobody can tell
+	if old.LastChange() == r.LastChange() {
+		return
 	}
 	w.say("the record is put back to partition epoch %d", old.PartitionEpoch)
 	s.line.lost, s.line.left = true, true
@@ -49,14 +49,26 @@ func (w *world) restoreRecord() {
 	s.replace(old, "a restored backup")
 }
 
-// recoverSome is the user's request to go on.
+// recoverSome is the user's request to go on: an operator begins a round of reports, and
+// goes by that, until it sees that the record has gone on.
 func (w *world) recoverSome() {
 	o, _ := pick(w, w.operators[:])
 	base := o.base()
-	if base.Record.Recovery == nil {
+	v := base.Record.Recovery
+	if v == nil {
+		o.round = ""
 		return
 	}
-	r, err := epoch.Recover(base.Record, epoch.RecoveryRequest{PartitionEpoch: base.Record.PartitionEpoch, Change: w.newChangeID()})
+	if o.round == "" || v.Round != o.round {
+		o.round = w.newChangeID()
+		r, err := epoch.AskReports(base.Record, o.round)
+		o.propose("reports", base, r, err)
+		return
+	}
+	r, err := epoch.Recover(base.Record, epoch.RecoveryRequest{PartitionEpoch: base.Record.PartitionEpoch, Round: o.round, Change: w.newChangeID()})
+	if err == nil {
+		o.round = ""
+	}
 	o.propose("a recovery", base, r, err)
 }
 

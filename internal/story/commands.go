@@ -42,9 +42,12 @@ func init() {
 			return c.change(epoch.ElectLastKnown(c.record, c.live(), c.changeID(), time.Time{}))
 		}},
 
+		"ask-reports": {"ask-reports", true, func(t *teller, _ []string) error {
+			return t.cluster.change(epoch.AskReports(t.cluster.record, round))
+		}},
 		"recover": {"recover", true, func(t *teller, _ []string) error {
 			c := t.cluster
-			return c.change(epoch.Recover(c.record, epoch.RecoveryRequest{PartitionEpoch: c.record.PartitionEpoch, Change: c.changeID()}))
+			return c.change(epoch.Recover(c.record, epoch.RecoveryRequest{PartitionEpoch: c.record.PartitionEpoch, Round: round, Change: c.changeID()}))
 		}},
 
 		"start":      {"start REPLICA [beside]", true, onReplica(startStep)},
@@ -65,6 +68,9 @@ func init() {
 		"read":       {"read REPLICA OFFSET", true, onReplica(readStep)},
 	}
 }
+
+// round is the round of reports that a recovery goes by.
+const round = "round"
 
 func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 

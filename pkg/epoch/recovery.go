@@ -18,6 +18,9 @@ import (
 //     that the frozen record or a reported one assigns: a leader acts on an ISR only
 //     after it has persisted it, so one of them knows the newest ISR that anything was
 //     committed under.
+//   - Reports count in the round that they were made in, which an operator begins once
+//     the user has asked ([AskReports]): the record that was put back may itself have
+//     been frozen, with reports from before all that was done since.
 //   - A reported record that the frozen one does not go on from wins over it: whatever
 //     the frozen one went through since it was put back stands on lost ground.
 //   - Who reported another history than the one that won leaves the ISR, and cuts its
@@ -40,6 +43,8 @@ type Recovery struct {
 	// Remade says that the object was gone and was made anew: what the frozen record
 	// says itself counts for nothing.
 	Remade bool `json:"remade,omitempty"`
+	// Round names the present round of reports; it is empty until the user has asked.
+	Round ChangeID `json:"round,omitempty"`
 	// Reports has one entry for each replica that has reported, in order of id.
 	Reports []Report `json:"reports,omitempty"`
 	// Assigned holds the replicas of every record that was reported, in order of id.
@@ -56,6 +61,8 @@ type Report struct {
 	// Known is the last change of the newest record that it had acted on; the zero
 	// Change if its volume remembers none.
 	Known Change `json:"known"`
+	// Round is the newest round that it has reported in.
+	Round ChangeID `json:"round,omitempty"`
 }
 
 // Recovered tells of the last recovery. It stays, so that a replica that comes back
@@ -86,9 +93,10 @@ func RecoveryOf(id ReplicaID, known *Record) Recovery {
 }
 
 // MarkRecovery freezes a record that is older than one known before, or adds a report
-// to a frozen one. It is the one write allowed then, and changes neither epoch. A
-// report of less than the same replica has reported before is ErrNoChange: a volume
-// that was put back must not hide what it once knew.
+// to a frozen one, in its present round. It changes neither epoch, and beside it only a
+// new round may be begun while a record is frozen. What the same replica has reported
+// before stands if it is more: a volume that was put back must not hide what it once
+// knew. ErrNoChange says that the report is there.
 func MarkRecovery(r Record, v Recovery) (Record, error) {
 	var old Recovery
 	if r.Recovery != nil {
@@ -99,7 +107,7 @@ func MarkRecovery(r Record, v Recovery) (Record, error) {
 		merged.PartitionEpoch, merged.ReportedBy = v.PartitionEpoch, v.ReportedBy
 	}
 	merged.LeaderEpoch = max(old.LeaderEpoch, v.LeaderEpoch)
-	merged.Reports = mergeReports(old.Reports, v.Reports)
+	merged.Reports = mergeReports(old.Reports, v.Reports, old.Round)
 	merged.Assigned = slices.Compact(slices.Sorted(slices.Values(slices.Concat(old.Assigned, v.Assigned))))
 	if v.Newest != nil && (old.Remade || !r.Sees(v.Newest.LastChange())) && (old.Newest == nil || v.Newest.newerThan(*old.Newest)) {
 		newest := v.Newest.Clone()
@@ -114,15 +122,18 @@ func MarkRecovery(r Record, v Recovery) (Record, error) {
 	return n, nil
 }
 
-func mergeReports(old, more []Report) []Report {
+func mergeReports(old, more []Report, round ChangeID) []Report {
 	out := slices.Clone(old)
 	for _, v := range more {
+		v.Round = round
 		i := slices.IndexFunc(out, func(w Report) bool { return w.ID == v.ID })
 		switch {
 		case i < 0:
 			out = append(out, v)
 		case v.Known.PartitionEpoch > out[i].Known.PartitionEpoch:
 			out[i] = v
+		default:
+			out[i].Round = round
 		}
 	}
 	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.ID, b.ID) })
@@ -136,8 +147,20 @@ func (r Record) newerThan(q Record) bool {
 		cmp.Compare(r.LastChange().ID, q.LastChange().ID)) > 0
 }
 
-// Awaited are the replicas whose report a frozen record still waits for, in order of
-// id: those that it or a reported record assigns.
+// AskReports begins a round: every replica is to report what it knows by now. Whoever
+// begins one draws its name, and recovers only by that; what was reported in others may
+// be older than what has been acted upon since. ErrNoChange says that nothing is frozen.
+func AskReports(r Record, round ChangeID) (Record, error) {
+	if r.Recovery == nil {
+		return r, ErrNoChange
+	}
+	n := r.Clone()
+	n.Recovery.Round = round
+	return n, nil
+}
+
+// Awaited are the replicas whose report a frozen record still waits for in its present
+// round, in order of id: those that it or a reported record assigns.
 func (r Record) Awaited() []ReplicaID {
 	if r.Recovery == nil {
 		return nil
@@ -147,7 +170,7 @@ func (r Record) Awaited() []ReplicaID {
 }
 
 func (v *Recovery) reported(id ReplicaID) bool {
-	return slices.ContainsFunc(v.Reports, func(w Report) bool { return w.ID == id })
+	return slices.ContainsFunc(v.Reports, func(w Report) bool { return w.ID == id && (w.Round == v.Round || guard.Off(guard.RecoveryHearsAnew)) })
 }
 
 // RecoveryRequest is a user's wish to go on after a regression.
@@ -155,7 +178,9 @@ type RecoveryRequest struct {
 	// PartitionEpoch is that of the frozen record which the user has seen: a request
 	// that was forgotten never applies to a later regression.
 	PartitionEpoch PartitionEpoch
-	Change         ChangeID
+	// Round is the round that whoever recovers has begun since it knows of the request.
+	Round  ChangeID
+	Change ChangeID
 }
 
 // Recover ends a recovery: it takes the newest record, raises both epochs by
@@ -169,6 +194,8 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 		return r, ErrNoChange
 	case q.PartitionEpoch != r.PartitionEpoch:
 		return r, refuse(RefusedSuperseded, "recovery was asked for at partition epoch %d, and the record is at %d", q.PartitionEpoch, r.PartitionEpoch)
+	case (q.Round == "" || q.Round != v.Round) && !guard.Off(guard.RecoveryHearsAnew):
+		return r, refuse(RefusedSuperseded, "the reports in the record were asked for in another round")
 	case len(r.Awaited()) > 0 && !guard.Off(guard.RecoveryHearsAll):
 		return r, refuse(RefusedRecovery, "recovery waits for the reports of replicas %v; those of %v are there", r.Awaited(), reporters(v))
 	case v.Remade && v.Newest == nil:
@@ -190,9 +217,11 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 }
 
 func reporters(v *Recovery) []ReplicaID {
-	ids := make([]ReplicaID, len(v.Reports))
-	for i, w := range v.Reports {
-		ids[i] = w.ID
+	var ids []ReplicaID
+	for _, w := range v.Reports {
+		if v.reported(w.ID) {
+			ids = append(ids, w.ID)
+		}
 	}
 	return ids
 }

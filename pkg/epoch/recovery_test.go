@@ -33,9 +33,17 @@ func mustElect(t *testing.T, r Record, change ChangeID, live ...ReplicaID) Recor
 	return n
 }
 
-// frozenBy freezes r by the reports, in this order.
+// frozenBy freezes r by the first of the reports, and begins a round in which they are
+// all made, in this order.
 func frozenBy(t *testing.T, r Record, reports ...Recovery) Record {
 	t.Helper()
+	n, err := MarkRecovery(r, reports[0])
+	if err != nil && !errors.Is(err, ErrNoChange) {
+		t.Fatal(err)
+	}
+	if r, err = AskReports(n, "round"); err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range reports {
 		n, err := MarkRecovery(r, v)
 		if err != nil && !errors.Is(err, ErrNoChange) {
@@ -83,7 +91,7 @@ func TestRecover(t *testing.T) {
 			if tc.at == 0 {
 				tc.at = r.PartitionEpoch
 			}
-			n, err := Recover(r, RecoveryRequest{PartitionEpoch: tc.at, Change: "recovered"})
+			n, err := Recover(r, RecoveryRequest{PartitionEpoch: tc.at, Round: "round", Change: "recovered"})
 			if tc.refuse != "" {
 				wantRefusal(t, err, tc.refuse)
 				return
@@ -103,7 +111,7 @@ func TestRecover(t *testing.T) {
 					t.Errorf("the recovered record passes for older than %+v, which was known before", known.LastChange())
 				}
 			}
-			if _, err := Recover(n, RecoveryRequest{PartitionEpoch: tc.at, Change: "again"}); !errors.Is(err, ErrNoChange) {
+			if _, err := Recover(n, RecoveryRequest{PartitionEpoch: tc.at, Round: "round", Change: "again"}); !errors.Is(err, ErrNoChange) {
 				t.Errorf("the same request once more: %v, want ErrNoChange", err)
 			}
 		})
@@ -156,7 +164,7 @@ func TestNothingChangesWhileFrozen(t *testing.T) {
 func TestSetAside(t *testing.T) {
 	common, truth, fork := lineages(t)
 	r := frozenBy(t, fork, RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, &common))
-	n, err := Recover(r, RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Change: "recovered"})
+	n, err := Recover(r, RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Round: "round", Change: "recovered"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,5 +202,37 @@ func TestSetAside(t *testing.T) {
 				t.Errorf("shared epoch %d, set aside %t; want %d, %t", got, aside, tc.want, tc.aside)
 			}
 		})
+	}
+}
+
+// The record that was put back had itself been frozen, and every replica had reported
+// then. What was acknowledged since counts all the same.
+func TestReportsFromABackupOfAFrozenRecordAreNotBelieved(t *testing.T) {
+	common, truth, _ := lineages(t)
+	backup := frozenBy(t, common, RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth))
+	n, err := Recover(backup, RecoveryRequest{PartitionEpoch: backup.PartitionEpoch, Round: "round", Change: "recovered"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := mustElect(t, n, "since", 2)
+
+	if _, err := Recover(backup, RecoveryRequest{PartitionEpoch: backup.PartitionEpoch, Change: "again"}); !RefusedBecause(err, RefusedSuperseded) {
+		t.Errorf("by no round: %v, want a refusal because of %s", err, RefusedSuperseded)
+	}
+	asked, err := AskReports(backup, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := RecoveryRequest{PartitionEpoch: backup.PartitionEpoch, Round: "second", Change: "again"}
+	if _, err := Recover(asked, request); !RefusedBecause(err, RefusedRecovery) {
+		t.Errorf("by the reports in the backup: %v, want a refusal because of %s", err, RefusedRecovery)
+	}
+	for id := range ReplicaID(3) {
+		if asked, err = MarkRecovery(asked, RecoveryOf(id, &now)); err != nil {
+			t.Fatalf("the report of replica %d: %v", id, err)
+		}
+	}
+	if n, err = Recover(asked, request); err != nil || n.Recovered.From != now.LastChange() {
+		t.Errorf("recovered from %+v (%v), want %+v, the newest by now", n.Recovered, err, now.LastChange())
 	}
 }

@@ -294,8 +294,10 @@ func TestRecoveryGoesOnFromTheNewestRecord(t *testing.T) {
 	c.await("two reports", func(r epoch.Record) bool { return r.Recovery != nil && len(r.Recovery.Reports) == 2 })
 	c.start(absent)
 	c.await("three reports", func(r epoch.Record) bool { return len(r.Awaited()) == 0 })
+	c.change(func(r epoch.Record) (epoch.Record, error) { return epoch.AskReports(r, "round") })
+	c.await("three reports in that round", func(r epoch.Record) bool { return len(r.Awaited()) == 0 })
 	c.change(func(r epoch.Record) (epoch.Record, error) {
-		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: old.Record.PartitionEpoch, Change: newChangeID()})
+		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: old.Record.PartitionEpoch, Round: "round", Change: newChangeID()})
 	})
 	c.change(func(r epoch.Record) (epoch.Record, error) {
 		if slices.Contains(r.ISR, epoch.ReplicaID(absent)) || r.Recovered.From != newest.LastChange() {

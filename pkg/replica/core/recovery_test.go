@@ -81,6 +81,19 @@ func (b *bench) frozen(r epoch.Record, by epoch.ReplicaID, known epoch.Record) e
 	return b.must(n, err)
 }
 
+// recovered ends a recovery by a round in which the reports are those that are there.
+func (b *bench) recovered(frozen epoch.Record) epoch.Record {
+	b.t.Helper()
+	n, err := epoch.AskReports(frozen, "round")
+	n = b.must(n, err)
+	for _, w := range frozen.Recovery.Reports {
+		n, err = epoch.MarkRecovery(n, epoch.Recovery{ReportedBy: w.ID, Reports: []epoch.Report{w}})
+		n = b.must(n, err)
+	}
+	n, err = epoch.Recover(n, epoch.RecoveryRequest{PartitionEpoch: n.PartitionEpoch, Round: "round", Change: "recovered"})
+	return b.must(n, err)
+}
+
 // the first effect of a kind, and where it stands.
 func first[T Effect](effects []Effect) (e T, at int) {
 	for i, x := range effects {
@@ -215,8 +228,7 @@ func TestASetAsideHistoryIsCutBeforeTheRecoveredRecordIsPersisted(t *testing.T) 
 				n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(id, &known))
 				frozen = b.must(n, err)
 			}
-			n, err := epoch.Recover(frozen, epoch.RecoveryRequest{PartitionEpoch: frozen.PartitionEpoch, Change: "recovered"})
-			recovered := b.must(n, err)
+			recovered := b.recovered(frozen)
 			b.core.Observe(time.Second, epoch.Snapshot{Record: recovered, Version: "recovered"}, FromWatch)
 			effects := b.take()
 			_, cut := first[Truncate](effects)
@@ -248,8 +260,7 @@ func TestAProcessInAnotherHistoryLeavesTheISRByANewStart(t *testing.T) {
 	frozen := b.frozen(b.frozen(b.rec, 0, truth), 2, truth)
 	n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(1, nil))
 	frozen = b.must(n, err)
-	n, err = epoch.Recover(frozen, epoch.RecoveryRequest{PartitionEpoch: frozen.PartitionEpoch, Change: "recovered"})
-	recovered := b.elected(b.must(n, err), 1, "elected")
+	recovered := b.elected(b.recovered(frozen), 1, "elected")
 	if !recovered.InSync(1) {
 		t.Fatalf("the recovered record has the ISR %v: nothing is tested", recovered.ISR)
 	}
@@ -292,8 +303,7 @@ func TestALogNewerThanTheRecordIsReportedAndNotCut(t *testing.T) {
 		t.Fatalf("effects %+v: want the record marked with leader epoch 7", effects)
 	}
 	frozen := b.frozen(b.frozen(w.Next, 0, b.rec), 2, b.rec)
-	n, err := epoch.Recover(frozen, epoch.RecoveryRequest{PartitionEpoch: frozen.PartitionEpoch, Change: "recovered"})
-	recovered := b.must(n, err)
+	recovered := b.recovered(frozen)
 	if recovered.LeaderEpoch <= 7 {
 		t.Errorf("recovered in leader epoch %d: the log's epoch 7 has still no place in it", recovered.LeaderEpoch)
 	}

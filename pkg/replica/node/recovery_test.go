@@ -25,6 +25,19 @@ func (w *world) operate(change func(epoch.Record) (epoch.Record, error)) {
 	}
 }
 
+// askReports begins the round that recover goes by.
+func (w *world) askReports() {
+	w.t.Helper()
+	w.operate(func(r epoch.Record) (epoch.Record, error) { return epoch.AskReports(r, "round") })
+}
+
+func (w *world) recover() {
+	w.t.Helper()
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Round: "round", Change: w.changeID()})
+	})
+}
+
 func (w *world) elect(id epoch.ReplicaID) {
 	w.t.Helper()
 	w.operate(func(r epoch.Record) (epoch.Record, error) {
@@ -111,6 +124,8 @@ func TestAHistoryThatBeganWithARestoreIsLeft(t *testing.T) {
 			}
 
 			a.report()
+			w.askReports()
+			a.report()
 			c.report()
 			w.run("the report of replica 1", func() bool { return len(w.record.Record.Awaited()) == 0 })
 			if tc.restart {
@@ -119,10 +134,7 @@ func TestAHistoryThatBeganWithARestoreIsLeft(t *testing.T) {
 			if err := a.start(); err == nil {
 				t.Fatal("replica 0 registers while the record is frozen")
 			}
-			at := w.record.Record.PartitionEpoch
-			w.operate(func(r epoch.Record) (epoch.Record, error) {
-				return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: at, Change: w.changeID()})
-			})
+			w.recover()
 			if got := w.record.Record.ISR; !slices.Equal(got, []epoch.ReplicaID{0, 2}) {
 				t.Fatalf("recovered with the ISR %v, want [0 2]", got)
 			}
@@ -285,12 +297,11 @@ func comesBack(t *testing.T, k int, end func(*proc)) (died bool) {
 	disk := b.disk
 	b.disk, b.witness = vfs.NewMem(), &volume.PlainMemory{}
 	a.report()
+	w.askReports()
+	a.report()
 	b.report()
 	w.run("the report of replica 2", func() bool { return len(w.record.Record.Awaited()) == 0 })
-	at := w.record.Record.PartitionEpoch
-	w.operate(func(r epoch.Record) (epoch.Record, error) {
-		return epoch.Recover(r, epoch.RecoveryRequest{PartitionEpoch: at, Change: w.changeID()})
-	})
+	w.recover()
 	c.kill()
 
 	b.disk = disk
