@@ -27,8 +27,10 @@ func (w *world) diskRots() {
 	var shows func(log.Recovery, epoch.Offset) bool
 	if w.chance(60) {
 		what = "a bit turns in the log of %d"
-		shows = func(r log.Recovery, _ epoch.Offset) bool { return r.CutAt != epoch.NoOffset && !r.OnlyTornTail }
-		w.turnBit(disk)
+		at := w.turnBit(disk)
+		shows = func(r log.Recovery, end epoch.Offset) bool {
+			return end <= at && r.CutAt != epoch.NoOffset && !r.OnlyTornTail
+		}
 	} else {
 		what = "the disk of %d loses the end of the log"
 		shows = func(r log.Recovery, end epoch.Offset) bool { return r.HighWatermark > end }
@@ -40,10 +42,7 @@ func (w *world) diskRots() {
 	}
 	w.take(h)
 	w.say(what, h.id)
-	before := h.content
-	h.disk = disk
-	w.reopen(h)
-	w.lose(h, before)
+	w.replaceDisk(h, disk)
 }
 
 // shows reports that whoever opens a log finds the damage.
@@ -57,12 +56,13 @@ func (w *world) shows(disk *vfs.Mem, what func(log.Recovery, epoch.Offset) bool)
 	return what(r, l.EndOffset())
 }
 
-// turnBit turns one bit of one batch, behind the leader epoch: nothing sums that up.
-func (w *world) turnBit(disk *vfs.Mem) {
+// turnBit turns one bit of one batch, behind the leader epoch: nothing sums that up. It
+// returns where the batch begins.
+func (w *world) turnBit(disk *vfs.Mem) epoch.Offset {
 	name, data := w.someSegment(disk)
 	batches := split(data)
 	if len(batches) == 0 {
-		return
+		return epoch.NoOffset
 	}
 	at, b := 0, w.rng.IntN(len(batches))
 	for _, before := range batches[:b] {
@@ -70,6 +70,7 @@ func (w *world) turnBit(disk *vfs.Mem) {
 	}
 	at += 16 + w.rng.IntN(len(batches[b])-16)
 	overwrite(disk, name, []byte{data[at] ^ 1<<w.rng.IntN(8)}, int64(at), int64(len(data)))
+	return batches[b].BaseOffset()
 }
 
 // loseEnd takes some batches off the end of the log's last segment.

@@ -47,6 +47,10 @@ type Config struct {
 	// ProducerExpiry is after how long without a batch a producer is forgotten, by
 	// ExpireProducers. Zero or less: never.
 	ProducerExpiry time.Duration
+	// Damaged is told, before Open changes anything for it, of more damage than an
+	// unfinished last write: after the cut nothing shows it to who opens the log next. Its
+	// error ends Open. Nil: nobody is told.
+	Damaged func() error
 }
 
 func (c Config) withDefaults() (Config, error) {

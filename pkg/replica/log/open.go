@@ -254,6 +254,9 @@ func (o *opener) beginAtStart() error {
 	o.report.CutBytes += o.Size()
 	o.report.SegmentsRemoved += len(o.segments)
 	o.report.OnlyTornTail = false
+	if err := o.tellDamage(); err != nil {
+		return err
+	}
 	if err := o.restartAt(o.start, o.start); err != nil {
 		return err
 	}
@@ -264,6 +267,11 @@ func (o *opener) beginAtStart() error {
 // deriveEpochs brings the cache in line with the log, or makes it from the batches.
 func (o *opener) deriveEpochs() error {
 	stored := o.epochs
+	if o.report.EpochContradiction {
+		if err := o.tellDamage(); err != nil {
+			return err
+		}
+	}
 	if !o.epochsUsable || o.report.EpochContradiction {
 		c, err := o.scanEpochs()
 		if err != nil {

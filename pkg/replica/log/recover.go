@@ -222,6 +222,11 @@ func (o *opener) cutTail(i int, fileSize int64, cause error) error {
 		return err
 	}
 	o.report.OnlyTornTail = torn && i == len(o.segments)-1
+	if !o.report.OnlyTornTail {
+		if err := o.tellDamage(); err != nil {
+			return err
+		}
+	}
 	o.report.CutBytes += fileSize - s.size
 	o.log.Info("log is cut", "offset", s.end, "bytes", fileSize-s.size, "tornWrite", o.report.OnlyTornTail, "reason", fmt.Sprint(cause))
 	if err := o.removeBehind(i); err != nil {
@@ -236,12 +241,25 @@ func (o *opener) cutTail(i int, fileSize int64, cause error) error {
 // dropFrom removes the segments from i on, since i does not continue the log.
 func (o *opener) dropFrom(i int) error {
 	o.report.OnlyTornTail = false
+	if err := o.tellDamage(); err != nil {
+		return err
+	}
 	o.log.Info("log has a hole", "offset", o.segments[i-1].end, "nextSegment", o.segments[i].base)
 	if err := o.removeBehind(i - 1); err != nil {
 		return err
 	}
 	s := o.segments[i-1]
 	return o.unseal(s)
+}
+
+func (o *opener) tellDamage() error {
+	if o.cfg.Damaged == nil {
+		return nil
+	}
+	if err := o.cfg.Damaged(); err != nil {
+		return fmt.Errorf("note the damage of the log: %w", err)
+	}
+	return nil
 }
 
 func (o *opener) removeBehind(i int) error {

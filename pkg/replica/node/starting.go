@@ -43,7 +43,9 @@ func (s *Starting) open() error {
 	if s.known, err = v.LoadRecord(); err != nil {
 		return err
 	}
-	s.log, s.recovery, err = log.Open(v.FS(), cfg.Volume.Dir, cfg.log(), v.CleanMark() != nil, cfg.Log.WithName("log"))
+	logConfig := cfg.log()
+	logConfig.Damaged = v.MarkDamage
+	s.log, s.recovery, err = log.Open(v.FS(), cfg.Volume.Dir, logConfig, v.CleanMark() != nil, cfg.Log.WithName("log"))
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}

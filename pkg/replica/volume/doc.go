@@ -15,7 +15,7 @@
 //
 //	Open        lock; identity checked; what is not this partition's is set aside
 //	LoadRecord  compare with the record read; a regression ends the start here
-//	            (open the log, which recovers)
+//	            (open the log, which recovers; MarkDamage before it cuts what was damaged)
 //	Prove       judge, and draw a new id if the promise cannot be kept
 //	            (sync the whole log and its directories)
 //	Arm         clean mark of this start, then this start's witness

@@ -106,7 +106,7 @@ func Judge(e Evidence) Verdict {
 
 // doubts void every proof. Each returns why, or "".
 var doubts = []func(Evidence) string{
-	doubtErrorMark, doubtCut, doubtEpochs, doubtOwnHighWatermark, doubtProgress, doubtWitnessedBatch,
+	doubtCut, doubtEpochs, doubtErrorMark, doubtOwnHighWatermark, doubtProgress, doubtWitnessedBatch,
 }
 
 // doubtErrorMark: after a failed sync the page cache no longer says what the disk
@@ -117,7 +117,7 @@ func doubtErrorMark(e Evidence) string {
 	}
 	w := e.Witness
 	if e.ErrorMark || w != nil && w.Failed && w.DirectoryID == e.DirectoryID {
-		return "a write or sync of the volume has failed"
+		return "a write or sync of the volume has failed, or damage of its log was found before"
 	}
 	return ""
 }

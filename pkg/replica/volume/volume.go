@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
@@ -230,6 +231,20 @@ func (v *Volume) MarkError() {
 		_ = v.remove(cleanFile)
 		_ = v.remove(everyBatchFile)
 	}, errorMarkPatience)
+}
+
+// MarkDamage ends the promise since the log has lost what a crash does not explain; it is
+// durable on return. It must run before the log is cut, which takes the damage out of
+// sight: a process that is killed before it has registered leaves it to the next one.
+func (v *Volume) MarkDamage() error {
+	if v.errorMark || guard.Off(guard.CutVoidsPromise) {
+		return nil
+	}
+	if err := vfs.WriteFileAtomic(v.fs, v.path(failedFile), []byte("the log of this volume was damaged\n")); err != nil {
+		return fmt.Errorf("mark the volume as damaged: %w", err)
+	}
+	v.errorMark = true
+	return nil
 }
 
 func patiently(work func(), patience time.Duration) {
