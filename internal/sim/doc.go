@@ -8,7 +8,10 @@
 //   - disks: a power cut leaves an arbitrary part of what was not synced, operations fail
 //     once or for ever, a failed sync drops what it was to write, volumes run full, are
 //     emptied, or put back to an earlier image, and processes end in the middle of an
-//     operation (host.go, and package vfs);
+//     operation (host.go, and package vfs); what was synced rots, or is put back under a
+//     witness that knows better (damage.go);
+//   - packets that arrive when whoever sent them has lost its volume, strangers, and a
+//     process that lives on beside its replacement (late.go);
 //   - the API server: reads and writes take effect at some moment or never, answers are
 //     lost, watches lag and begin again in the past, it is away, and a backup puts the
 //     record back to an older state (store.go, restore.go);
@@ -23,15 +26,17 @@
 // invariant is shrunk to the few steps that it takes ([Shrink]), told as a table of the
 // replicas ([Explain]), and kept as a script ([Script]; testdata/regressions).
 //
-// An oracle judges every step (oracle.go, oracle_clients.go), by the invariants I1 to I14 of the protocol
-// notes, the rules of DESIGN.md, and Jepsen's classes of what a client must not see. It
-// reads the logs themselves, not what the replicas say. At the end all faults are ended,
-// and the partition has to work: everybody in the ISR, logs equal, every acknowledged
-// record there once, one more taken (heal.go).
+// An oracle judges every step (oracle.go, oracle_record.go, oracle_clients.go), by the
+// invariants I1 to I14 of the protocol notes, the rules of DESIGN.md, and Jepsen's classes
+// of what a client must not see. It reads the logs themselves, not what the replicas say.
+// At the end all faults are ended, and the partition has to work: everybody in the ISR,
+// logs equal, every acknowledged record there once, one more taken (heal.go).
 //
 // What nobody can promise is left out, and said where: a volume put back to an image of
-// the present session (noticeable), what is done on a record that was put back (line),
-// what an unclean election loses (forgive).
+// the present session under no witness (noticeable), damage that shows in nothing
+// (damage.go), what is done on a record that was put back (line), or lost with its
+// bearers as well as that record (lostWithBearers), what an unclean election loses
+// (forgive).
 //
 // Start reading at world.go: the moves are all that can happen.
 package sim

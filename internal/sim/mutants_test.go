@@ -20,6 +20,37 @@ var (
 
 func scriptOf(g guard.Guard) string { return filepath.Join("testdata", "mutants", g.String()+".txt") }
 
+// behind names, for a rule whose place another one takes where it is missing, that other
+// one: the harm shows only with both taken away, and with neither of them alone.
+var behind = map[guard.Guard]guard.Guard{
+	// A log that a power cut has shortened ends before what was witnessed.
+	guard.WitnessOfMachine: guard.WitnessedBatchThere,
+	// What a failed sync may have dropped is written again before it counts.
+	guard.ErrorVoidsPromise: guard.RewriteAfterError,
+	// The record that was acted upon is kept as well as the epoch cache.
+	guard.EpochDurable: guard.PersistBeforeActing,
+}
+
+// leanings are the shapes in which a search finds what it takes several faults to see.
+var leanings = map[guard.Guard]func(*Config){
+	guard.RewriteAfterError: func(c *Config) { c.EveryBatch, c.Faults = true, Faults{Disk: true, Machines: true} },
+	guard.ErrorVoidsPromise: func(c *Config) { c.EveryBatch, c.Faults = true, Faults{Disk: true, Machines: true} },
+	guard.WitnessOfMachine:  func(c *Config) { c.EveryBatch, c.Faults.Machines = false, true },
+	guard.EpochDurable:      func(c *Config) { c.Faults.Record = true },
+	guard.CutVoidsPromise:   func(c *Config) { c.EveryBatch, c.Faults.Rot = true, true },
+	guard.FetchSession:      func(c *Config) { c.Faults.Machines, c.Faults.Volumes = true, true },
+}
+
+// without takes a rule away, and what stands behind it.
+func without(g guard.Guard) (restore func()) {
+	one := guard.SwitchOff(g)
+	if h, ok := behind[g]; ok {
+		other := guard.SwitchOff(h)
+		return func() { one(); other() }
+	}
+	return one
+}
+
 // TestMutants takes every rule that has a script away in turn: the script's run must
 // break an invariant then, and none with all rules in force. Rules without a script are
 // missed by other tests; internal/guard lists them all.
@@ -38,12 +69,23 @@ func TestMutants(t *testing.T) {
 			if r := Replay(c, list, false); r.Failure != nil {
 				t.Fatalf("with all rules in force: %s", r.Failure)
 			}
-			defer guard.SwitchOff(g)()
+			and := ""
+			if h, ok := behind[g]; ok {
+				and = fmt.Sprintf(" (with %s taken away as well)", h)
+				for _, alone := range []guard.Guard{g, h} {
+					restore := guard.SwitchOff(alone)
+					if r := Replay(c, list, false); r.Failure != nil {
+						t.Errorf("without %s alone: %s", alone, r.Failure)
+					}
+					restore()
+				}
+			}
+			defer without(g)()
 			r := Replay(c, list, false)
 			if r.Failure == nil {
 				t.Fatalf("nothing misses it any more; if the simulator has changed, find another run: go test -tags mutants ./internal/sim -run Mutants -sim.search 20000 -sim.guard %s", g)
 			}
-			t.Logf("after %d steps: %.200s", r.Made, r.Failure)
+			t.Logf("after %d steps%s: %.200s", r.Made, and, r.Failure)
 		})
 	}
 }
@@ -61,28 +103,50 @@ func searchMutants(t *testing.T) {
 // searchMutant keeps the first run found that only the lack of the rule explains.
 func searchMutant(t *testing.T, g guard.Guard) string {
 	for s := *first; s < *first+uint64(*search); s++ {
-		restore := guard.SwitchOff(g)
-		r := Run(Draw(s), *steps)
-		if r.Failure == nil {
+		c := draw(s, leanings[g])
+		restore := without(g)
+		r := Run(c, *steps)
+		if r.Failure == nil || r.Failure.Invariant == "liveness" { // what stands still shows less than what is lost
 			restore()
 			continue
 		}
-		if r.Failure.Invariant == "liveness" {
-			restore() // what stands still shows less than what is lost
+		list := Shrink(c, Steps(c, r.Made), *r.Failure, 2000)
+		broken := Replay(c, list, false)
+		restore()
+		if why := explained(t, c, list, g); why != "" {
+			t.Log(why)
 			continue
 		}
-		list := Shrink(Draw(s), Steps(Draw(s), r.Made), *r.Failure, 2000)
-		without := Replay(Draw(s), list, false)
-		restore()
-		if with := Replay(Draw(s), list, false); with.Failure != nil {
-			t.Errorf("these steps of seed %d break an invariant with all rules in force: %s\n%s", s, with.Failure, strings.Join(Replay(Draw(s), list, true).Trace, "\n"))
-			return ""
+		what := fmt.Sprintf("%s (%s)", g, guard.Rules[g].Source)
+		if h, ok := behind[g]; ok {
+			what += fmt.Sprintf(", and %s, which stands behind it", h)
 		}
-		text, err := Script(Draw(s), list, fmt.Sprintf("Without the rule %s (%s):\n%s", g, guard.Rules[g].Source, strings.SplitN(without.Failure.Error(), "\n", 2)[0]))
+		text, err := Script(c, list, fmt.Sprintf("Without the rule %s:\n%s", what, strings.SplitN(broken.Failure.Error(), "\n", 2)[0]))
 		if err == nil {
 			err = os.WriteFile(scriptOf(g), []byte(text), 0o600)
 		}
-		return fmt.Sprintf("seed %d, %d steps: %.150s (%v)", s, len(list), without.Failure, orOK(err))
+		return fmt.Sprintf("seed %d, %d steps: %.150s (%v)", s, len(list), broken.Failure, orOK(err))
 	}
 	return "nothing misses it"
+}
+
+// explained says why a run is no witness for a rule: with all rules in force it breaks an
+// invariant, too, or what stands behind the rule explains it alone.
+func explained(t *testing.T, c Config, list []Step, g guard.Guard) string {
+	t.Helper()
+	if r := Replay(c, list, false); r.Failure != nil {
+		t.Errorf("these steps of seed %d break an invariant with all rules in force: %s\n%s", c.Seed, r.Failure, strings.Join(Replay(c, list, true).Trace, "\n"))
+		return "all rules in force"
+	}
+	if h, ok := behind[g]; ok {
+		for _, alone := range []guard.Guard{g, h} {
+			restore := guard.SwitchOff(alone)
+			r := Replay(c, list, false)
+			restore()
+			if r.Failure != nil {
+				return fmt.Sprintf("seed %d: without %s alone: %.150s", c.Seed, alone, r.Failure)
+			}
+		}
+	}
+	return ""
 }

@@ -49,7 +49,11 @@ func (c Config) String() string {
 const maxReplicas = 5
 
 // Draw draws the shape of a run.
-func Draw(seed uint64) Config {
+func Draw(seed uint64) Config { return draw(seed, nil) }
+
+// draw lets lean change the shape before the frequencies of the moves are drawn, for who
+// looks for a rare situation.
+func draw(seed uint64, lean func(*Config)) Config {
 	r := rand.New(rand.NewPCG(seed, 2))
 	of := func(percent int) bool { return r.IntN(100) < percent }
 	c := Config{
@@ -64,6 +68,9 @@ func Draw(seed uint64) Config {
 	c.Faults.Strangers, c.Faults.Rot = late.IntN(100) < 15, late.IntN(100) < 10
 	if c.Replicas > 3 && of(50) {
 		c.Replicas = 3
+	}
+	if lean != nil {
+		lean(&c)
 	}
 	c.weights = drawWeights(r, c.Faults)
 	return c
