@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -43,6 +44,19 @@ func (w *world) diskRots() {
 	w.take(h)
 	w.say(what, h.id)
 	w.replaceDisk(h, disk)
+}
+
+// syncDrops lets the next sync of a log fail, which drops what it was to write: the one
+// after it succeeds ("fsyncgate"). All else on that disk works.
+func (w *world) syncDrops() {
+	h, ok := pick(w, w.hosts)
+	if !ok || h.process == nil {
+		return
+	}
+	h.faulty = true
+	w.say("the next sync of the log of %d drops what it was to write", h.id)
+	f := &vfs.Fault{Kind: vfs.OpSync, Name: ".log", Times: 1, Err: &vfs.Dropped{Err: syscall.EIO}}
+	w.fault(h.disk, vfs.Faults{f}.Judge)
 }
 
 // shows reports that whoever opens a log finds the damage.

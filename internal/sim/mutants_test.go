@@ -33,12 +33,24 @@ var behind = map[guard.Guard]guard.Guard{
 
 // leanings are the shapes in which a search finds what it takes several faults to see.
 var leanings = map[guard.Guard]func(*Config){
-	guard.RewriteAfterError: func(c *Config) { c.EveryBatch, c.Faults = true, Faults{Disk: true, Machines: true} },
-	guard.ErrorVoidsPromise: func(c *Config) { c.EveryBatch, c.Faults = true, Faults{Disk: true, Machines: true} },
+	guard.RewriteAfterError: synced(Faults{Disk: true, Machines: true}),
+	guard.ErrorVoidsPromise: synced(Faults{Disk: true, Machines: true}),
+	guard.CutVoidsPromise:   synced(Faults{Rot: true, Machines: true}),
 	guard.WitnessOfMachine:  func(c *Config) { c.EveryBatch, c.Faults.Machines = false, true },
-	guard.EpochDurable:      func(c *Config) { c.Faults.Record = true },
-	guard.CutVoidsPromise:   func(c *Config) { c.EveryBatch, c.Faults.Rot = true, true },
 	guard.FetchSession:      func(c *Config) { c.Faults.Machines, c.Faults.Volumes = true, true },
+
+	guard.OneHistory: put, guard.FrozenRecordIdle: put, guard.CutOtherHistory: put, guard.StartOfSession: put, guard.NewerLogKept: put,
+	guard.RecoveryHearsAnew: put, guard.RecoveryStrikesOthers: put, guard.EpochDurable: put,
+}
+
+// put is a shape in which the record is put back, and not much else happens.
+func put(c *Config) {
+	c.Faults = Faults{Record: true, Midway: c.Faults.Midway, Zombies: c.Faults.Zombies}
+}
+
+// synced is one in which every batch is.
+func synced(f Faults) func(*Config) {
+	return func(c *Config) { c.EveryBatch, c.Faults = true, f }
 }
 
 // without takes a rule away, and what stands behind it.

@@ -157,7 +157,7 @@ func init() {
 		{3, 3, "elect", nil, (*world).electSome},
 		{1, 0, "switchover", nil, (*world).switchoverSome},
 		{2, 1, "assign", assign, (*world).assignSome},
-		{1, 0, "restore record", record, (*world).restoreRecord},
+		{1, 1, "restore record", record, (*world).restoreRecord},
 		{2, 3, "recover", record, (*world).recoverSome},
 		{1, 1, "unclean election", unclean, (*world).electUncleanSome},
 		{1, 1, "delete records", retain, (*world).deleteSome},
@@ -171,6 +171,7 @@ func init() {
 		{1, 1, "forgotten request", unclean, (*world).forgottenRequest},
 		{1, 1, "disk rots", rot, (*world).diskRots},
 		{1, 1, "volume goes back", volumes, (*world).volumeGoesBack},
+		{1, 1, "sync drops", disk, (*world).syncDrops},
 		{1, 1, "volume reclaimed", assign, (*world).volumeReclaimed},
 	}
 }
