@@ -104,7 +104,10 @@ func projectReplicas(o *Observation) []v1alpha1.ReplicaStatus {
 			s.Node = pod.Spec.NodeName
 		}
 		if p, ok := progressOf(o.Record.Progress, q.ID); ok {
-			s.LogEndOffset, s.HighWatermark, s.Message = offset(p.LogEndOffset), offset(p.HighWatermark), truncate(p.Message, 1024)
+			s.LogEndOffset, s.HighWatermark = offset(p.LogEndOffset), offset(p.HighWatermark)
+			if p.Full {
+				s.Message = "the volume is full"
+			}
 			if p.LeaderEpoch != epoch.NoEpoch {
 				e := int32(p.LeaderEpoch)
 				s.LeaderEpoch = &e

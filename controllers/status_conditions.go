@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,10 +75,36 @@ func judgeAvailable(o *Observation) verdict {
 		return no(v1alpha1.ReasonLeaderLost, "%s led: %s%s", leader, o.leaderLost(), o.tellUnclean())
 	case !o.tookOver():
 		return no(v1alpha1.ReasonTakingOver, "%s was elected in epoch %d and has not reported yet", leader, r.LeaderEpoch)
+	case o.full(r.Leader):
+		return no(v1alpha1.ReasonVolumeFull, "%s leads and refuses writes, since the volumes of %s are full; reads go on: raise spec.storage.size, or let retention or DeleteRecords make room", leader, o.tellFull())
 	case live < r.MinISR:
-		return no(v1alpha1.ReasonBelowMinInSyncReplicas, "%d live in-sync replicas, %d are needed for acks=all", live, r.MinISR)
+		return no(v1alpha1.ReasonBelowMinInSyncReplicas, "%d live in-sync replicas, %d are needed for acks=all%s", live, r.MinISR, o.tellFollowersFull())
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, fmt.Sprintf("%s leads in epoch %d with %d live in-sync replicas of %d", leader, r.LeaderEpoch, live, len(r.Replicas))}
+}
+
+// full reports that a replica refuses appends for want of space.
+func (o *Observation) full(id epoch.ReplicaID) bool {
+	p, ok := progressOf(o.Record.Progress, id)
+	return ok && p.Full
+}
+
+// tellFull names the replicas whose volumes are full, none if there are none.
+func (o *Observation) tellFull() string {
+	var names []string
+	for _, q := range o.Record.Replicas {
+		if o.full(q.ID) {
+			names = append(names, o.Partition.ReplicaName(int32(q.ID)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (o *Observation) tellFollowersFull() string {
+	if names := o.tellFull(); names != "" {
+		return "; the volumes of " + names + " are full: raise spec.storage.size"
+	}
+	return ""
 }
 
 func judgeInSync(o *Observation, replicas []v1alpha1.ReplicaStatus) verdict {

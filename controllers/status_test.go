@@ -37,6 +37,11 @@ func TestConditions(t *testing.T) {
 		{"two followers behind", func(o *Observation) {
 			o.Record.Progress.Replicas[1].Live, o.Record.Progress.Replicas[2].Live = false, false
 		}, map[string]string{ready: "False BelowMinInSyncReplicas", available: "False BelowMinInSyncReplicas", inSync: "False OutOfSync"}},
+		{"the leader's volume is full", func(o *Observation) { o.Record.Progress.Replicas[0].Full = true },
+			map[string]string{ready: "False VolumeFull", available: "False VolumeFull", inSync: "True AllInSync"}},
+		{"a follower's volume is full, and it has fallen behind", func(o *Observation) {
+			o.Record.Progress.Replicas[1].Live, o.Record.Progress.Replicas[1].Full = false, true
+		}, map[string]string{ready: "True Serving", inSync: "False OutOfSync"}},
 		{"a new replica is wanted", func(o *Observation) { o.Partition.Spec.Replicas = 4 }, map[string]string{ready: "True Serving", inSync: "False OutOfSync"}},
 		{"a name is taken", func(o *Observation) { o.Foreign = []string{"Service orders"} }, map[string]string{ready: "False NameConflict", available: "True Serving"}},
 	} {

@@ -40,8 +40,8 @@ func TestHeartbeatsDoNotWakeTheReconciler(t *testing.T) {
 		{"a member falls behind", func(r epoch.Record) epoch.Record {
 			return renew(r, func(p *epoch.Progress) { p.Replicas[1].Live = false })
 		}, recordMoved},
-		{"a replica reports trouble", func(r epoch.Record) epoch.Record {
-			return renew(r, func(p *epoch.Progress) { p.Replicas[1].Message = "disk full" })
+		{"a volume is full", func(r epoch.Record) epoch.Record {
+			return renew(r, func(p *epoch.Progress) { p.Replicas[1].Full = true })
 		}, recordMoved},
 		{"the leader has taken over", func(r epoch.Record) epoch.Record {
 			return renew(r, func(p *epoch.Progress) { p.TookOver++ })

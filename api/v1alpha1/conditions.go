@@ -32,6 +32,8 @@ const (
 	ReasonTakingOver = "TakingOver"
 	// ReasonBelowMinInSyncReplicas (False): too few live ISR members for acks=all.
 	ReasonBelowMinInSyncReplicas = "BelowMinInSyncReplicas"
+	// ReasonVolumeFull (False): the leader refuses writes, since its volume is full.
+	ReasonVolumeFull = "VolumeFull"
 	// ReasonRecordMissing (False): the partition record was made once and is gone.
 	ReasonRecordMissing = "RecordMissing"
 	// ReasonRecordForeign (False): the Lease of that name is not this partition's.

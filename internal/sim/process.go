@@ -85,6 +85,7 @@ func (w *world) start(h *host) {
 	}
 	foreign := w.foreign(h)
 	starting, err := node.Open(node.Config{
+		NoSpaceMargin: true, // the disk itself is to say when it is full
 		Volume: volume.Config{Dir: "/v", Topic: "t", TopicID: topicID, ReplicaID: h.id, BootID: fmt.Sprint("boot", h.boot), PodUID: fmt.Sprint("pod", h.pod),
 			FS: h.disk, Memory: h.memory, NewUUID: w.newUUID, Patiently: func(work func(), _ time.Duration) { work() }},
 		StartID: p.startID, Address: epoch.Address{Host: p.name, ClientPort: 1, ReplicationPort: 2},

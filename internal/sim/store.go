@@ -113,8 +113,11 @@ func (s *store) replace(r epoch.Record, by string) epoch.Snapshot {
 
 func marks(r epoch.Record) string {
 	out := ""
-	if r.Recovery != nil {
-		out += fmt.Sprintf(", recovery %+v", *r.Recovery)
+	if v := r.Recovery; v != nil {
+		out += fmt.Sprintf(", recovery from %d/%d, round %q, reports %v", v.PartitionEpoch, v.LeaderEpoch, v.Round, v.Reports)
+		if v.Newest != nil {
+			out += fmt.Sprintf(", newest %v", v.Newest.LastChange())
+		}
 	}
 	if r.Switchover != nil {
 		out += fmt.Sprintf(", switchover of session %d", r.Switchover.Session)

@@ -3,6 +3,7 @@ package vfs
 import (
 	"io/fs"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -307,6 +308,16 @@ func (m *Mem) SyncDir(dir string) error {
 		return true
 	})
 	return nil
+}
+
+// Space implements FS.
+func (m *Mem) Space(string) (Space, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.capacity < 0 {
+		return Space{math.MaxInt64, math.MaxInt64}, nil
+	}
+	return Space{max(0, m.capacity-m.used), m.capacity}, nil
 }
 
 // apply makes the change in a set of files by name.

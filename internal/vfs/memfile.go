@@ -168,6 +168,26 @@ func (f *memFile) Truncate(size int64) error {
 	return nil
 }
 
+// Allocate implements File.
+func (f *memFile) Allocate(size int64) error {
+	if err := f.fs.judge(Op{Kind: OpWrite, Name: f.name, Bytes: size}); err != nil {
+		return err
+	}
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.check(OpWrite); err != nil {
+		return err
+	}
+	more := size - int64(len(f.node.data))
+	if m := f.fs; m.capacity >= 0 && more > max(0, m.capacity-m.used) {
+		return &fs.PathError{Op: "allocate", Path: f.name, Err: syscall.ENOSPC}
+	}
+	if more > 0 {
+		f.fs.resize(f.node, size)
+	}
+	return nil
+}
+
 // Sync implements File.
 func (f *memFile) Sync() error {
 	err := f.fs.judge(Op{Kind: OpSync, Name: f.name})

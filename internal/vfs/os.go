@@ -85,6 +85,14 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
+// atLeast makes a shorter file that long.
+func (f osFile) atLeast(size int64) error {
+	if have, err := f.Size(); err != nil || have >= size {
+		return err
+	}
+	return f.Truncate(size)
+}
+
 // writeEach is WriteVec for systems without a vectored write.
 func (f osFile) writeEach(bufs [][]byte, off int64) (int64, error) {
 	var done int64

@@ -3,7 +3,9 @@ package vfs
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +44,54 @@ func (f osFile) WriteVec(bufs [][]byte, off int64) (int64, error) {
 		}
 	}
 	return done, nil
+}
+
+// Allocate implements File. What the file system cannot allocate is only made longer.
+func (f osFile) Allocate(size int64) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var aerr error
+	err = raw.Control(func(fd uintptr) {
+		for aerr = unix.EINTR; errors.Is(aerr, unix.EINTR); {
+			aerr = unix.Fallocate(int(fd), 0, 0, size)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(aerr, unix.EOPNOTSUPP), errors.Is(aerr, unix.ENOSYS):
+		return f.atLeast(size)
+	case aerr != nil:
+		return &os.PathError{Op: "fallocate", Path: f.Name(), Err: aerr}
+	}
+	return nil
+}
+
+// Space implements FS.
+func (OS) Space(dir string) (Space, error) {
+	var st unix.Statfs_t
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Statfs(filepath.FromSlash(dir), &st)
+	}
+	if err != nil {
+		return Space{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	size := st.Frsize
+	if size == 0 {
+		size = st.Bsize
+	}
+	return Space{Free: blocks(st.Bavail, size), Total: blocks(st.Blocks, size)}, nil
+}
+
+// blocks is their size, MaxInt64 where a file system tells more than can be.
+func blocks(n uint64, size int64) int64 {
+	if size <= 0 || n > uint64(math.MaxInt64/size) {
+		return math.MaxInt64
+	}
+	return int64(n) * size
 }
 
 func pwritev(fd int, bufs [][]byte, off int64) (int, error) {

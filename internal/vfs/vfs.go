@@ -29,6 +29,15 @@ type FS interface {
 	Stat(name string) (Info, error)
 	// SyncDir makes the names in dir durable.
 	SyncDir(dir string) error
+	// Space tells what the disk, or the quota, that dir is on has left.
+	Space(dir string) (Space, error)
+}
+
+// Space is the room on a disk, in bytes.
+type Space struct {
+	// Free is what may still be written, Total what the disk holds. Both are
+	// math.MaxInt64 where nobody sets a limit.
+	Free, Total int64
 }
 
 // File is an open file. Reads may run beside writes. Once closed, or after its
@@ -41,6 +50,9 @@ type File interface {
 	WriteVec(bufs [][]byte, off int64) (int64, error)
 	// Truncate sets the size.
 	Truncate(size int64) error
+	// Allocate makes the file at least that long, and takes the room for it on the disk
+	// at once, where the file system can.
+	Allocate(size int64) error
 	// Sync makes content and size durable. After an error nothing is known about
 	// what is durable, and trying again proves nothing ("fsyncgate").
 	Sync() error

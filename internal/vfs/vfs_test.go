@@ -177,6 +177,43 @@ func TestCrashKeepsWhatWasSynced(t *testing.T) {
 	}
 }
 
+func TestAllocateTakesTheRoomAndKeepsTheContent(t *testing.T) {
+	each(t, func(t *testing.T, fsys FS, dir string) {
+		f := must(fsys.Create(dir + "/a"))(t)
+		must(f.WriteVec([][]byte{[]byte("abc")}, 0))(t)
+		for _, size := range []int64{5000, 10} {
+			if err := f.Allocate(size); err != nil {
+				t.Fatal(err)
+			}
+			if got := must(f.Size())(t); got != 5000 {
+				t.Errorf("size %d after the allocation of %d, want 5000", got, size)
+			}
+		}
+		if got := must(ReadFile(fsys, dir+"/a", 5000))(t); string(got[:4]) != "abc\x00" {
+			t.Errorf("content %q", got[:4])
+		}
+		if s := must(fsys.Space(dir))(t); s.Free <= 0 || s.Total < s.Free {
+			t.Errorf("space %+v", s)
+		}
+		if _, err := fsys.Space(dir + "/nowhere"); err == nil && dir != "/data" {
+			t.Error("there is space in a directory that is not there")
+		}
+	})
+	m := NewMem()
+	m.SetCapacity(100)
+	f := must(m.Create("/f"))(t)
+	must(f.WriteVec([][]byte{[]byte("12345")}, 0))(t)
+	if got := must(m.Space("/"))(t); got != (Space{95, 100}) {
+		t.Errorf("space %+v, want 95 of 100", got)
+	}
+	if err := f.Allocate(101); !IsNoSpace(err) {
+		t.Errorf("more than there is: %v, want no space", err)
+	}
+	if err := f.Allocate(100); err != nil || must(m.Space("/"))(t).Free != 0 {
+		t.Errorf("all there is: %v", err)
+	}
+}
+
 func TestFullDiskWritesWhatFits(t *testing.T) {
 	m := NewMem()
 	f := must(m.Create("/f"))(t)

@@ -148,8 +148,8 @@ type ReplicaProgress struct {
 	Session Session `json:"session,omitempty"`
 	// Live reports that it fetches and is caught up within the lag limit.
 	Live bool `json:"live"`
-	// Message is set when the replica itself reports trouble, such as a full disk.
-	Message string `json:"message,omitempty"`
+	// Full says that the replica refuses appends, since its volume is full.
+	Full bool `json:"full,omitempty"`
 }
 
 // ElectionReason says why an election was held.

@@ -62,7 +62,7 @@ func (r *Replica) ReplicaFetch(ctx context.Context, q kafka.ReplicaFetchRequest)
 		Abandoned: func() bool { return ctx.Err() != nil },
 		Request: core.ReplicaFetch{
 			Replica: q.ReplicaID, Session: q.Session, StartID: q.StartID, DirectoryID: q.DirectoryID, LeaderEpoch: q.CurrentLeaderEpoch,
-			Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID}}
+			Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID, Full: q.Full}}
 	if !r.mailbox.post(func(n *node.Node) { n.ReplicaFetch(f) }) {
 		return replicaRefusal(core.ErrNotLeader)
 	}

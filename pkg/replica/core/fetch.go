@@ -24,6 +24,8 @@ type ReplicaFetch struct {
 	HighWatermark  epoch.Offset
 	// Connection tells connections apart, never 0.
 	Connection uint64
+	// Full says that the follower's volume is, and that it appends nothing.
+	Full bool
 }
 
 // FetchAnswer is what the leader says. Diverging, when set, comes without records:
@@ -52,7 +54,7 @@ func (c *Core) Fetch(now time.Duration, f ReplicaFetch) (FetchAnswer, error) {
 	r := c.remotes[f.Replica]
 	end := c.log.EndOffset()
 	a := FetchAnswer{LeaderEpoch: c.snap.Record.LeaderEpoch, LogStartOffset: c.log.StartOffset(), LogEndOffset: end}
-	r.connection, r.connected = f.Connection, true
+	r.connection, r.connected, r.full = f.Connection, true, f.Full
 	diverging, err := c.parts(f)
 	if err != nil {
 		return a, err

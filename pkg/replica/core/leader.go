@@ -24,6 +24,7 @@ type remote struct {
 	connection      uint64
 	connected       bool
 	disconnectedAt  time.Duration
+	full            bool // it refuses appends for want of space
 }
 
 func newRemote() *remote {

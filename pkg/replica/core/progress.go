@@ -16,17 +16,21 @@ func (c *Core) Progress(now time.Duration) epoch.Progress {
 	return p
 }
 
+// NoteFull says whether this replica refuses appends since its volume is full. A leader
+// tells it with its progress, a follower with its fetches.
+func (c *Core) NoteFull(full bool) { c.full = full }
+
 func (c *Core) progressOf(id epoch.ReplicaID, now time.Duration) epoch.ReplicaProgress {
 	if id == c.me.ID {
 		return epoch.ReplicaProgress{ID: id, LogEndOffset: c.log.EndOffset(), HighWatermark: c.hw, LeaderEpoch: c.log.EpochCache().Latest(),
-			Session: c.me.Session, Live: true}
+			Session: c.me.Session, Live: true, Full: c.full}
 	}
 	r := c.remotes[id]
 	if r == nil {
 		r = newRemote()
 	}
 	return epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch,
-		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset}
+		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset, Full: r.full}
 }
 
 // LowWatermark is the lowest log start of the replicas that are at work, NoOffset while

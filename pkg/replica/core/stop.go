@@ -8,9 +8,12 @@ import (
 
 // Stop begins an orderly end: a leader hands over to the live member of the ISR with
 // the longest log and goes on serving until the record names it; a follower asks to
-// be taken out of the ISR, so that the leader never waits for it.
+// be taken out of the ISR, so that the leader never waits for it. A leader without a
+// successor tells its high watermark a last time: should it not come back, the record
+// says how much of what was committed went with it.
 func (c *Core) Stop(now time.Duration) {
 	c.stopping = true
+	c.rec.farewell = c.role == Leader
 	c.maybeWrite(now)
 }
 
@@ -23,7 +26,7 @@ func (c *Core) Released() bool {
 	case !assigned, c.rec.closed:
 		return true
 	case c.role == Leader:
-		return !c.successorMayCome()
+		return !c.successorMayCome() && (!c.rec.farewell || c.rec.regressed || rec.Recovery != nil)
 	case !rec.InSync(c.me.ID), rec.Leader == epoch.NoReplica:
 		return true
 	}

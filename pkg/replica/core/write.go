@@ -31,6 +31,7 @@ type recordWriter struct {
 	pending       *pendingISR
 	regressed     bool
 	closed        bool // the record is deleted, or closed to this replica
+	farewell      bool // a leader that stops is to tell once more how far it came
 }
 
 // pendingISR is an ISR change whose outcome is not known (rule 4): it, and every one
@@ -120,7 +121,7 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 	} else {
 		n = rec
 	}
-	if changed || now >= c.rec.heartbeatDue || c.newsDue(now) {
+	if changed || now >= c.rec.heartbeatDue || c.newsDue(now) || c.rec.farewell {
 		c.rec.heartbeatDue = now + c.opts.LeaseDuration/3
 		return epoch.Renew(n, time.Time{}, c.opts.LeaseDuration, c.Progress(now)), true
 	}
@@ -131,15 +132,15 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 // liveness.
 const newsPause = 200 * time.Millisecond
 
-// newsDue reports that who is live has changed since the record was last told, so
-// that status need not wait for the next heartbeat.
+// newsDue reports that who is live, or whose volume is full, has changed since the
+// record was last told, so that status need not wait for the next heartbeat.
 func (c *Core) newsDue(now time.Duration) bool {
 	told := c.snap.Record.Progress
 	if now-c.rec.renewedAt < newsPause || told == nil || told.TookOver != c.snap.Record.LeaderEpoch {
 		return false
 	}
 	for _, p := range told.Replicas {
-		if r := c.remotes[p.ID]; r != nil && p.Live != (c.live(p.ID, now) && r.leo != epoch.NoOffset) {
+		if r := c.remotes[p.ID]; r != nil && (p.Full != r.full || p.Live != (c.live(p.ID, now) && r.leo != epoch.NoOffset)) || p.ID == c.me.ID && p.Full != c.full {
 			return true
 		}
 	}
@@ -149,7 +150,7 @@ func (c *Core) newsDue(now time.Duration) bool {
 // Written says that a write succeeded, with the record as it is now.
 func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 	w := &c.rec
-	w.busy, w.writing, w.closed = false, false, false
+	w.busy, w.writing, w.closed, w.farewell = false, false, false, false
 	if c.role == Leader && s.Record.Recovery == nil && s.Record.PartitionEpoch >= c.snap.Record.PartitionEpoch { // a report renews nothing
 		w.renewedAt = max(w.renewedAt, w.sentAt) // it may have been written long before its answer came
 		w.liveAtRenewal = c.liveOthers(now)
@@ -164,6 +165,7 @@ func (c *Core) Written(now time.Duration, s epoch.Snapshot) {
 func (c *Core) WriteFailed(now time.Duration, err error) {
 	w := &c.rec
 	w.busy, w.writing, w.wantRead, w.unsettled = false, false, true, true
+	w.farewell = w.farewell && errors.Is(err, epoch.ErrConflict)
 	w.readNotBefore = now
 	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound) || errors.Is(err, epoch.ErrRejected)
 	if guard.Off(guard.UndecidedUntilMoved) {
@@ -213,7 +215,7 @@ func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 func (c *Core) ReadFailed(now time.Duration, err error) {
 	w := &c.rec
 	w.closed = w.closed || errors.Is(err, epoch.ErrNotFound) || errors.Is(err, epoch.ErrRejected)
-	w.busy, w.wantRead, w.unsettled = false, true, true
+	w.busy, w.wantRead, w.unsettled, w.farewell = false, true, true, false
 	w.notBefore = now + readRetry
 }
 

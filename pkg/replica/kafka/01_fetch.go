@@ -168,8 +168,18 @@ func (x *exchange) replicaFetch(ctx context.Context, req *kmsg.FetchRequest, f *
 		HighWatermark:      hw,
 		MaxBytes:           f.maxBytes, MinBytes: int(max(req.MinBytes, 0)), MaxWait: wait,
 		ConnectionID: x.conn.id,
+		Full:         hasTag(&req.UnknownTags, TagFull),
 	})
 	f.result, f.answeredIn = res.FetchResult, res.LeaderEpoch
+}
+
+// TagFull is a tagged field of our own in the fetches of followers, without a value: the
+// follower's volume is full. Kafka's own tags count up from 0.
+const TagFull = 10001
+
+func hasTag(tags *kmsg.Tags, key uint32) (found bool) {
+	tags.Each(func(k uint32, _ []byte) { found = found || k == key })
+	return found
 }
 
 // noteReplica remembers whose connection this is, for ReplicaDisconnected. A process

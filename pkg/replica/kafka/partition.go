@@ -193,6 +193,8 @@ type ReplicaFetchRequest struct {
 	MaxWait       time.Duration
 	// ConnectionID is unique among the connections of this process.
 	ConnectionID uint64
+	// Full says that the follower appends nothing, since its volume is full.
+	Full bool
 }
 
 // ReplicaFetchResult answers ReplicaFetch; LeaderEpoch is the epoch that the

@@ -64,7 +64,7 @@ func (n *Node) delete(d *Deletion) error {
 	if d.Before <= start {
 		return nil
 	}
-	err := n.changeLog(func() error { return n.log.SetStartOffset(d.Before) })
+	err := n.changeLogAtAllCosts(func() error { return n.log.SetStartOffset(d.Before) })
 	switch {
 	case n.noteSpace(err):
 		return core.ErrStorage

@@ -14,15 +14,15 @@ func (n *Node) carryOut(e core.Effect) error {
 	switch e := e.(type) {
 	case core.PersistRecord:
 		n.noteTransition(e.Record)
-		return n.volume.PersistRecord(e.Record)
+		return n.persist(e.Record)
 	case core.AssignEpoch:
-		return n.changeLog(func() error { return n.log.AssignEpoch(e.Epoch) })
+		return n.changeLogAtAllCosts(func() error { return n.log.AssignEpoch(e.Epoch) })
 	case core.Truncate:
 		return n.truncate(e)
 	case core.TruncateFully:
 		n.cfg.Log.Info("log emptied", "startAt", e.StartAt, "logEndOffset", n.log.EndOffset())
 		n.volume.Lower(volume.Position{LogEndOffset: e.StartAt})
-		return n.changeLog(func() error { return n.log.TruncateFullyAndStartAt(e.StartAt) })
+		return n.changeLogAtAllCosts(func() error { return n.log.TruncateFullyAndStartAt(e.StartAt) })
 	case core.AppendFetched:
 		return n.appendFetched(e)
 	case core.WriteRecord:
@@ -66,7 +66,7 @@ func (n *Node) truncate(e core.Truncate) error {
 	if e.To < n.log.EndOffset() {
 		n.volume.Lower(position)
 	}
-	if err := n.changeLog(func() error { return n.log.TruncateTo(e.To) }); err != nil {
+	if err := n.changeLogAtAllCosts(func() error { return n.log.TruncateTo(e.To) }); err != nil {
 		return err
 	}
 	if n.log.EndOffset() < e.To { // e.To lay inside of a batch
@@ -90,11 +90,13 @@ func (n *Node) appendFetched(e core.AppendFetched) error {
 		return err
 	}
 	if len(e.Records) > 0 {
-		appended := 0
-		err := n.changeLog(func() (err error) {
-			appended, err = n.log.AppendFetched(e.Records, e.MaxEpoch)
-			return err
-		})
+		appended, err := 0, n.errMargin()
+		if n.roomFor(int64(len(e.Records)), asFollower) {
+			err = n.changeLog(func() (err error) {
+				appended, err = n.log.AppendFetched(e.Records, e.MaxEpoch)
+				return err
+			})
+		}
 		if appended > 0 { // whatever became of the rest, this much is in the log and will be acknowledged
 			n.raise()
 			n.flushSoon()
@@ -107,11 +109,13 @@ func (n *Node) appendFetched(e core.AppendFetched) error {
 		case err != nil:
 			n.cfg.Log.Error(err, "fetched records refused; fetching them again")
 			n.ports.Fetcher.Backoff()
+		default:
+			n.setFull(false, nil)
 		}
 	}
 	hw := min(max(e.HighWatermark, n.log.StartOffset()), n.log.EndOffset())
 	if start := min(e.LogStartOffset, hw); start > n.log.StartOffset() {
-		if err := n.changeLog(func() error { return n.log.SetStartOffset(start) }); err != nil {
+		if err := n.changeLogAtAllCosts(func() error { return n.log.SetStartOffset(start) }); err != nil {
 			return err
 		}
 	}
@@ -127,7 +131,7 @@ func (n *Node) dropDeleted(e core.AppendFetched) error {
 	if e.LogStartOffset != end || n.log.StartOffset() == end {
 		return nil
 	}
-	return n.changeLog(func() error { return n.log.SetStartOffset(end) })
+	return n.changeLogAtAllCosts(func() error { return n.log.SetStartOffset(end) })
 }
 
 // stamp gives a write its wall-clock times; nobody compares them with another clock.

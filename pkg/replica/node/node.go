@@ -1,12 +1,10 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
@@ -35,7 +33,7 @@ type Node struct {
 	flag        flag // of EveryBatch, as the volume is to have it
 	flushing    bool
 	failed      error // the volume is not to be trusted any more, or the process is to end
-	full        bool  // the last append found no space
+	space       space
 	recordError error // the last failure to reach the record
 
 	stopping bool
@@ -56,6 +54,7 @@ func (s *Starting) Serve(registered epoch.Snapshot, p Ports) *Node {
 	n.checkpointed, n.synced = now, now
 	n.core = core.New(n.me, n.settings.core(), n.log, n.log.CheckpointedHighWatermark(), n.cfg.NewChangeID)
 	n.core.Observe(now, registered, core.FromWrite)
+	n.takeReserve()
 	n.publish()
 	n.cfg.Log.Info("registered", "replica", n.me.ID, "session", n.me.Session, "directoryID", n.me.DirectoryID.String(),
 		"logStartOffset", n.log.StartOffset(), "logEndOffset", n.log.EndOffset(), "epochCache", n.log.EpochCache().String())
@@ -103,7 +102,7 @@ func (n *Node) Configure(s Settings) {
 func (n *Node) configure(s Settings) {
 	if n.settings.FlushEveryBatch && !s.FlushEveryBatch {
 		// The flag goes durably before the first weaker acknowledgement.
-		if err := n.volume.ClearEveryBatch(); err != nil {
+		if err := n.withReserve(n.volume.ClearEveryBatch); err != nil {
 			n.failUnlessFull(err)
 			return
 		}
@@ -130,7 +129,7 @@ func (n *Node) settle() {
 			if n.ports.Effect != nil {
 				n.ports.Effect(e)
 			}
-			if err := n.carryOut(e); vfs.IsNoSpace(err) || errors.Is(err, log.ErrNoSpace) {
+			if err := n.carryOut(e); noSpace(err) {
 				n.Quit(fmt.Errorf("the volume is full, and what the partition record demands cannot be written; give it more space (spec.storage.size): %w", err))
 			} else if err != nil {
 				n.fail(err)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
@@ -95,10 +94,17 @@ func (n *Node) admit(q Produce) (epoch.LeaderEpoch, error) {
 }
 
 func (n *Node) appendBatches(e epoch.LeaderEpoch, batches []batch.Batch, waiting []staged) {
-	err := n.changeLog(func() error {
-		_, err := n.log.Append(e, batches)
-		return err
-	})
+	var bytes int64
+	for _, b := range batches {
+		bytes += int64(len(b))
+	}
+	err := n.errMargin()
+	if n.roomFor(bytes, asLeader) {
+		err = n.changeLog(func() error {
+			_, err := n.log.Append(e, batches)
+			return err
+		})
+	}
 	full := n.noteSpace(err)
 	if err != nil {
 		for _, q := range waiting {
@@ -109,26 +115,13 @@ func (n *Node) appendBatches(e epoch.LeaderEpoch, batches []batch.Batch, waiting
 		}
 		return
 	}
+	n.setFull(false, nil)
 	n.raise()
 	n.core.Appended()
 	for _, q := range waiting {
 		n.await(q.Produce, q.base, q.last)
 	}
 	n.flushSoon()
-}
-
-// noteSpace reports whether the volume is full, and logs when that begins and ends.
-func (n *Node) noteSpace(err error) bool {
-	full := errors.Is(err, log.ErrNoSpace)
-	if full != n.full && (full || err == nil) {
-		n.full = full
-		if full {
-			n.cfg.Log.Error(err, "the volume is full: appends are refused, reads go on; give it more space (spec.storage.size)")
-		} else {
-			n.cfg.Log.Info("the volume has space again")
-		}
-	}
-	return full
 }
 
 // await answers a request once its batch, or the batch that it repeats, counts: with

@@ -80,13 +80,13 @@ func (n *Node) Finish() error {
 		n.volume.MarkError()
 		return fmt.Errorf("flush the log at the end: %w", err)
 	}
-	if err := n.log.Checkpoint(hw); err != nil {
+	if err := n.withReserve(func() error { return n.log.Checkpoint(hw) }); err != nil {
 		return fmt.Errorf("write the checkpoints at the end: %w", err)
 	}
 	if err := n.log.Close(); err != nil {
 		return fmt.Errorf("close the log: %w", err)
 	}
-	if err := n.volume.WriteCleanMark(n.me.Session, n.me.StartID); err != nil {
+	if err := n.withReserve(func() error { return n.volume.WriteCleanMark(n.me.Session, n.me.StartID) }); err != nil {
 		return fmt.Errorf("mark the volume as cleanly stopped: %w", err)
 	}
 	n.cfg.Log.Info("stopped in good order", "highWatermark", hw)

@@ -16,6 +16,7 @@ const (
 
 // upkeep does what is done from time to time.
 func (n *Node) upkeep() {
+	n.watchSpace()
 	now := n.cfg.Now()
 	if now-n.checkpointed >= checkpointEvery {
 		n.checkpointed = now
@@ -40,7 +41,7 @@ func (n *Node) checkpoint() {
 	if state == n.lastCheckpoint {
 		return
 	}
-	if err := n.log.Checkpoint(state[0]); err != nil {
+	if err := n.withReserve(func() error { return n.log.Checkpoint(state[0]) }); err != nil {
 		n.failUnlessFull(err)
 		return
 	}
@@ -54,7 +55,7 @@ func (n *Node) retain() {
 		return
 	}
 	start := n.log.StartOffset()
-	err := n.changeLog(func() error {
+	err := n.changeLogAtAllCosts(func() error {
 		_, err := n.log.ApplyRetention(n.cfg.Wall(), n.core.HighWatermark())
 		return err
 	})

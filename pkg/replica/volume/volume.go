@@ -126,6 +126,7 @@ func Open(cfg Config) (*Volume, error) {
 func open(cfg Config, fsys vfs.FS) (*Volume, error) {
 	cfg.FS = fsys
 	v := &Volume{cfg: cfg.withDefaults(), fs: fsys}
+	v.makeRoom()
 	if err := v.claim(); err != nil {
 		return nil, err
 	}
