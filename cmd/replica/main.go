@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,11 +19,23 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	err := command().ExecuteContext(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "replica: "+err.Error())
-		return 1
 	}
-	return 0
+	return statusOf(err)
+}
+
+// statusOf is what the program ends with.
+func statusOf(err error) int {
+	var e exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.status
+	}
+	return 1
 }
 
 func command() *cobra.Command {
@@ -32,7 +45,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(runCommand(), standaloneCommand())
+	c.AddCommand(runCommand(), standaloneCommand(), logCommand())
 	return c
 }
 

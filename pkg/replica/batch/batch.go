@@ -140,6 +140,10 @@ func (b Batch) Transactional() bool { return b.Attributes()&attrTransactional !=
 // Control reports a batch that carries a marker instead of records.
 func (b Batch) Control() bool { return b.Attributes()&attrControl != 0 }
 
+// HasDeleteHorizon reports that the base timestamp is when compaction may remove the
+// batch's tombstones and markers (KIP-534).
+func (b Batch) HasDeleteHorizon() bool { return b.Attributes()&attrDeleteHorizon != 0 }
+
 // LastOffsetDelta is the distance of the last record from the base offset.
 func (b Batch) LastOffsetDelta() int32 { return int32(binary.BigEndian.Uint32(b[23:])) }
 

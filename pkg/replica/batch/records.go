@@ -36,7 +36,13 @@ type Header struct {
 // the sequence with an error (ErrInvalidRecord, ErrMessageTooLarge above
 // DefaultMaxDecompressedBytes, ErrUnsupportedCompression). The checksum is not
 // checked.
-func Records(b Batch) iter.Seq2[Record, error] {
+func Records(b Batch) iter.Seq2[Record, error] { return records(b, false) }
+
+// AllRecords is Records for who doubts the batch: bytes behind the last record end the
+// sequence with an error, too.
+func AllRecords(b Batch) iter.Seq2[Record, error] { return records(b, true) }
+
+func records(b Batch, toTheEnd bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		src, done, err := open(b, DefaultMaxDecompressedBytes)
 		if err != nil {
@@ -53,6 +59,12 @@ func Records(b Batch) iter.Seq2[Record, error] {
 			if !yield(rec, nil) {
 				return
 			}
+		}
+		if !toTheEnd {
+			return
+		}
+		if err := src.atEnd(); err != nil {
+			yield(Record{}, fmt.Errorf("batch at offset %d: %w", b.BaseOffset(), err))
 		}
 	}
 }

@@ -153,6 +153,9 @@ func (o *opener) contradicts(h header) bool {
 // scan reads and checks every batch from segment first on, and cuts the log before
 // the first that is not whole or does not continue it.
 func (o *opener) scan(first int) error {
+	if err := o.measureScan(first); err != nil {
+		return err
+	}
 	for i := first; i < len(o.segments); i++ {
 		s := o.segments[i]
 		size, err := s.file.Size()
@@ -200,6 +203,31 @@ func (o *opener) scanSegment(s *segment, size int64) (cause, err error) {
 		}
 		o.contradicts(h)
 		s.note(h, pos, o.cfg.IndexIntervalBytes)
+		o.checked(int64(h.Size()))
+	}
+}
+
+// checkStep is after how many bytes a scan tells how far it is.
+const checkStep = 64 << 20
+
+func (o *opener) measureScan(first int) error {
+	o.toCheck, o.doneChecking = 0, 0
+	for _, s := range o.segments[first:] {
+		size, err := s.file.Size()
+		if err != nil {
+			return fmt.Errorf("size of segment %d: %w", s.base, err)
+		}
+		o.toCheck += size
+	}
+	o.checked(0)
+	return nil
+}
+
+func (o *opener) checked(bytes int64) {
+	before := o.doneChecking
+	o.doneChecking += bytes
+	if o.cfg.Checking != nil && (before == 0 || o.doneChecking/checkStep > before/checkStep) {
+		o.cfg.Checking(o.doneChecking, o.toCheck)
 	}
 }
 
@@ -290,22 +318,31 @@ const tornLimit = 256 << 20
 // the batch that comes next, with no whole batch anywhere behind. A batch that is
 // all there with a wrong checksum is damage, not an unfinished write.
 func isTorn(s *segment, fileSize int64) (bool, error) {
-	n := fileSize - s.size
-	if n > tornLimit {
+	torn, err := tornTail(s.file, s.size, fileSize, s.end)
+	if err != nil {
+		return false, fmt.Errorf("read the tail of segment %d: %w", s.base, err)
+	}
+	return torn, nil
+}
+
+// tornTail is isTorn for the bytes of a file from one position to another, where the
+// batch of offset next should begin.
+func tornTail(r io.ReaderAt, from, to int64, next epoch.Offset) (bool, error) {
+	if to-from > tornLimit {
 		return false, nil
 	}
-	tail := make([]byte, n)
-	if k, err := s.file.ReadAt(tail, s.size); k < len(tail) {
-		return false, fmt.Errorf("read the tail of segment %d: %w", s.base, err)
+	tail := make([]byte, to-from)
+	if k, err := r.ReadAt(tail, from); k < len(tail) {
+		return false, err
 	}
 	if allZero(tail) {
 		return true, nil
 	}
 	_, _, err := batch.Next(tail)
-	if !errors.Is(err, batch.ErrIncomplete) || !beginsAt(tail, s.end) {
+	if !errors.Is(err, batch.ErrIncomplete) || !beginsAt(tail, next) {
 		return false, nil
 	}
-	return !holdsBatch(tail, s.end), nil
+	return !holdsBatch(tail, next), nil
 }
 
 func allZero(b []byte) bool {

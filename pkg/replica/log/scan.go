@@ -92,27 +92,36 @@ func (s *scanner) checkHeader(h batch.Batch) error {
 	return nil
 }
 
-// checkCRC sums the batch up window by window.
 func (s *scanner) checkCRC(h batch.Batch) error {
+	sum, err := s.sum(h, s.pos)
+	if err != nil {
+		return err
+	}
+	if sum != h.CRC() && !guard.Off(guard.RecoveryChecksums) {
+		return fmt.Errorf("%w: checksum at offset %d is %08x, the header says %08x", ErrCorrupt, h.BaseOffset(), sum, h.CRC())
+	}
+	return nil
+}
+
+// sum is the checksum of the batch at a position, window by window. It moves the window,
+// so the header must lie elsewhere.
+func (s *scanner) sum(h batch.Batch, at int64) (uint32, error) {
 	const crcStart = 21
 	var sum uint32
-	for pos, end := s.pos+crcStart, s.pos+int64(h.Size()); pos < end; {
+	for pos, end := at+crcStart, at+int64(h.Size()); pos < end; {
 		b, err := s.peek(pos, 1)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(b) == 0 {
-			return io.ErrUnexpectedEOF
+			return 0, io.ErrUnexpectedEOF
 		}
 		b = s.buf[pos-s.bufStart:]
 		b = b[:min(int64(len(b)), end-pos)]
 		sum = crc32.Update(sum, castagnoli, b)
 		pos += int64(len(b))
 	}
-	if sum != h.CRC() && !guard.Off(guard.RecoveryChecksums) {
-		return fmt.Errorf("%w: checksum at offset %d is %08x, the header says %08x", ErrCorrupt, h.BaseOffset(), sum, h.CRC())
-	}
-	return nil
+	return sum, nil
 }
 
 // peek returns n bytes from pos on, fewer at the end.

@@ -79,22 +79,27 @@ func decodeSnapshot(b []byte) (*ProducerState, error) {
 	return s, nil
 }
 
-func decodeProducer(b []byte) (int64, producer) {
+func decodeSnapshotEntry(b []byte) SnapshotEntry {
 	be := binary.BigEndian
-	p := producer{
-		epoch:         int16(be.Uint16(b[8:])),
-		lastTimestamp: int64(be.Uint64(b[26:])),
-		coordinator:   int32(be.Uint32(b[34:])),
+	return SnapshotEntry{
+		ProducerID:       int64(be.Uint64(b)),
+		ProducerEpoch:    int16(be.Uint16(b[8:])),
+		LastSequence:     int32(be.Uint32(b[10:])),
+		LastOffset:       epoch.Offset(be.Uint64(b[14:])),
+		OffsetDelta:      int32(be.Uint32(b[22:])),
+		Timestamp:        int64(be.Uint64(b[26:])),
+		CoordinatorEpoch: int32(be.Uint32(b[34:])),
+		TransactionStart: epoch.Offset(be.Uint64(b[38:])),
 	}
-	last := producerBatch{
-		last:       int32(be.Uint32(b[10:])),
-		lastOffset: epoch.Offset(be.Uint64(b[14:])),
-		delta:      int32(be.Uint32(b[22:])),
-		timestamp:  p.lastTimestamp,
-	}
+}
+
+func decodeProducer(b []byte) (int64, producer) {
+	e := decodeSnapshotEntry(b)
+	p := producer{epoch: e.ProducerEpoch, lastTimestamp: e.Timestamp, coordinator: e.CoordinatorEpoch}
+	last := producerBatch{last: e.LastSequence, lastOffset: e.LastOffset, delta: e.OffsetDelta, timestamp: e.Timestamp}
 	if last.last >= 0 {
 		last.first = int32((int64(last.last) - int64(last.delta)) & 0x7fffffff)
 		p.batches = []producerBatch{last}
 	}
-	return int64(be.Uint64(b)), p
+	return e.ProducerID, p
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/epoch/recordfile"
 	"github.com/tidemark-io/tidemark/pkg/replica"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 // Options are the flags of `replica standalone`.
@@ -39,7 +41,7 @@ var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
 // Config makes the configuration, and the record of a new partition in a new
 // directory. The function closes the record's file.
-func Config(o Options, log logr.Logger) (replica.Config, func(), error) {
+func Config(o Options, logger logr.Logger) (replica.Config, func(), error) {
 	if !topicName.MatchString(o.Topic) || o.Topic == "." || o.Topic == ".." {
 		return replica.Config{}, nil, fmt.Errorf("--topic %q: use 1 to 249 of a-z, A-Z, 0-9, dot, underscore and hyphen", o.Topic)
 	}
@@ -47,16 +49,17 @@ func Config(o Options, log logr.Logger) (replica.Config, func(), error) {
 	if err != nil {
 		return replica.Config{}, nil, err
 	}
-	records, id, err := openRecord(o.DataDir)
+	volumeDir := filepath.Join(o.DataDir, "volume")
+	records, id, err := openRecord(o.DataDir, imported{volumeDir, o.Topic})
 	if err != nil {
 		return replica.Config{}, nil, err
 	}
 	settings := replica.DefaultSettings()
 	settings.FlushEveryBatch = !o.FlushNever
 	return replica.Config{
-		ID: 0, Topic: o.Topic, TopicID: id, DataDir: filepath.Join(o.DataDir, "volume"),
+		ID: 0, Topic: o.Topic, TopicID: id, DataDir: volumeDir,
 		Address: address, ClientListen: o.Listen, HTTPListen: o.HTTPListen,
-		Records: records, Settings: settings, Log: log,
+		Records: records, Settings: settings, Log: logger,
 	}, func() { _ = records.Close() }, nil
 }
 
@@ -82,12 +85,35 @@ func advertised(listen string) (epoch.Address, error) {
 // topicIDFile keeps the topic id beside the record: it is given once.
 const topicIDFile = "topic.id"
 
+// imported is the volume of a topic that `replica log import` may have made.
+type imported struct{ dir, topic string }
+
+// topicID is that of an imported log.
+func (i imported) topicID() (epoch.UUID, bool, error) {
+	return volume.Imported(vfs.OS{}, i.dir, i.topic)
+}
+
+// newestEpoch is the leader epoch that the elections of a new record have to go on from:
+// that of an imported log, else 0. A log that is newer than its record would be taken for
+// the sign of a record that went backwards.
+func (i imported) newestEpoch() (epoch.LeaderEpoch, error) {
+	if _, ok, err := i.topicID(); !ok || err != nil {
+		return 0, err
+	}
+	in, err := log.Inspect(os.DirFS(i.dir), i.topic+"-0")
+	if err != nil {
+		return 0, err
+	}
+	c, err := in.Epochs()
+	return max(c.Latest(), 0), err
+}
+
 // openRecord opens the record's file, or makes a new partition of one replica.
-func openRecord(dir string) (*recordfile.Store, epoch.UUID, error) {
+func openRecord(dir string, from imported) (*recordfile.Store, epoch.UUID, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, epoch.UUID{}, fmt.Errorf("make --data-dir: %w", err)
 	}
-	id, err := topicID(filepath.Join(dir, topicIDFile))
+	id, err := topicID(filepath.Join(dir, topicIDFile), from)
 	if err != nil {
 		return nil, id, err
 	}
@@ -98,7 +124,7 @@ func openRecord(dir string) (*recordfile.Store, epoch.UUID, error) {
 	s, err := records.Get(context.Background())
 	switch {
 	case errors.Is(err, epoch.ErrNotFound):
-		_, err = records.Create(context.Background(), epoch.New(id, []epoch.ReplicaID{0}, 1, epoch.ChangeID(rand.Text())))
+		err = createRecord(records, id, from)
 	case err == nil && s.Record.TopicID != id:
 		err = fmt.Errorf("%s holds the record of topic id %s, %s names %s: files of two directories were mixed", dir, s.Record.TopicID, topicIDFile, id)
 	}
@@ -109,7 +135,18 @@ func openRecord(dir string) (*recordfile.Store, epoch.UUID, error) {
 	return records, id, nil
 }
 
-func topicID(name string) (epoch.UUID, error) {
+func createRecord(records *recordfile.Store, id epoch.UUID, from imported) error {
+	newest, err := from.newestEpoch()
+	if err != nil {
+		return fmt.Errorf("read the leader epochs of the imported log: %w", err)
+	}
+	r := epoch.New(id, []epoch.ReplicaID{0}, 1, epoch.ChangeID(rand.Text()))
+	r.LeaderEpoch, r.Changes[0].LeaderEpoch = newest, newest
+	_, err = records.Create(context.Background(), r)
+	return err
+}
+
+func topicID(name string, from imported) (epoch.UUID, error) {
 	b, err := os.ReadFile(name)
 	if err == nil {
 		id, err := epoch.ParseUUID(strings.TrimSpace(string(b)))
@@ -121,7 +158,12 @@ func topicID(name string) (epoch.UUID, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return epoch.UUID{}, err
 	}
-	var id epoch.UUID
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	id, ok, err := from.topicID()
+	if err != nil {
+		return id, err
+	}
+	if !ok {
+		_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	}
 	return id, vfs.WriteFileAtomic(vfs.OS{}, name, []byte(id.String()+"\n"))
 }
