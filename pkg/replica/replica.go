@@ -66,7 +66,9 @@ type running struct {
 // start opens the volume, recovers the log and registers.
 func start(ctx context.Context, cfg Config, front *front) (*running, error) {
 	front.enter("Recovering", "reading the log")
-	process, err := node.Open(nodeConfig(cfg))
+	nc := nodeConfig(cfg)
+	nc.Checking = newRecoveryClock(cfg.Log, front).checking
+	process, err := node.Open(nc)
 	if err != nil {
 		return nil, err
 	}

@@ -66,3 +66,23 @@ func TestDamageIsToldBeforeAnythingIsCut(t *testing.T) {
 		})
 	}
 }
+
+func TestARecoveryTellsHowFarItIs(t *testing.T) {
+	m := newMem(t)
+	l, _ := open(t, m, smallSegments(3), false)
+	appendOne(t, l, 0, upTo(9)...)
+	size := l.Size()
+	var told [][2]int64
+	cfg := smallSegments(3)
+	cfg.Checking = func(done, total int64) { told = append(told, [2]int64{done, total}) }
+	open(t, m, cfg, false)
+	if n := len(told); n < 2 || told[0] != [2]int64{0, size} || told[n-1] != [2]int64{size, size} {
+		t.Errorf("told %v of %d bytes", told, size)
+	}
+	told = nil
+	must(t, l.Close())
+	open(t, m, cfg, true)
+	if told != nil {
+		t.Errorf("a clean log was read: %v", told)
+	}
+}

@@ -77,6 +77,8 @@ type opener struct {
 	// epochsUsable says that the checkpoint was read and may be compared with the
 	// batches.
 	epochsUsable bool
+	// doneChecking of toCheck bytes are read and checked, for Config.Checking.
+	doneChecking, toCheck int64
 }
 
 func (o *opener) open(dataDir string) error {

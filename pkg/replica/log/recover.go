@@ -226,7 +226,7 @@ func (o *opener) measureScan(first int) error {
 func (o *opener) checked(bytes int64) {
 	before := o.doneChecking
 	o.doneChecking += bytes
-	if o.cfg.Checking != nil && (before == 0 || o.doneChecking/checkStep > before/checkStep) {
+	if o.cfg.Checking != nil && (before == 0 || o.doneChecking/checkStep > before/checkStep || o.doneChecking == o.toCheck) {
 		o.cfg.Checking(o.doneChecking, o.toCheck)
 	}
 }

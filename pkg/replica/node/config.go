@@ -31,6 +31,8 @@ type Config struct {
 	Wall func() time.Time
 	// NewChangeID draws random ids for changes of the record.
 	NewChangeID func() epoch.ChangeID
+	// Checking is told how far Open is in reading and checking the log, in bytes. May be nil.
+	Checking func(done, total int64)
 	// NoSpaceMargin lets appends go on until the disk itself is full. Simulations use it.
 	NoSpaceMargin bool
 	// Log gets what happens to this replica; the zero value discards it.
