@@ -46,6 +46,8 @@ var findings = []struct {
 	{"rule4-undecided", []guard.Guard{guard.UndecidedUntilMoved}, Config{Replicas: 2, MinISR: 1, Records: 1, Elections: 0, Changes: 3, UndecidedWrites: true}, Members},
 	{"old-answer", []guard.Guard{guard.ResponseLastEpoch},
 		Config{Replicas: 2, MinISR: 1, Records: 2, Elections: 3, Changes: 3, OnlyElections: true, Fetching: Disordered, SkipNothing: true}, Members},
+	{"kafka18991", []guard.Guard{guard.ResponseOffset},
+		Config{Replicas: 2, MinISR: 1, Records: 3, Elections: 2, Changes: 2, OnlyElections: true, Fetching: Disordered, Watch: []Invariant{Divergence}}, Divergence},
 	{"follower-not-synced", []guard.Guard{guard.FollowerFlushesFirst}, Config{Replicas: 2, MinISR: 1, Records: 1, Elections: 1, Changes: 2, MachineCrashes: 1, EveryBatch: true}, Members},
 	{"leader-not-synced", []guard.Guard{guard.LeaderFlushesFirst}, Config{Replicas: 2, MinISR: 1, Records: 1, Elections: 1, Changes: 2, MachineCrashes: 1, EveryBatch: true}, Members},
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,20 +33,61 @@ func walked(name string) miss {
 }
 func fails(in, test string) miss { return miss{"pkg/" + in, test, false} }
 
-// TestGate takes every rule of the table away, and wants each to be missed. Scripts of
-// the simulator count by being there.
+// kind says which tool a miss belongs to.
+func (m miss) kind() string {
+	switch m.in {
+	case "internal/sim":
+		return simulator
+	case "internal/explore":
+		return explorer
+	}
+	if strings.HasPrefix(m.test, "TestScenarios/") && m.alone {
+		return aStory
+	}
+	if strings.HasPrefix(m.test, "TestRandomWalks") {
+		return aWalk
+	}
+	return unitTest
+}
+
+const (
+	simulator = "the simulator"
+	explorer  = "the explorer"
+	aStory    = "a story"
+	aWalk     = "a random walk over the core"
+	unitTest  = "a unit test"
+)
+
+// shown reports that one of the misses is more than a unit test: it shows the harm, and
+// after how many steps it comes.
+func shown(misses []miss) bool {
+	return slices.ContainsFunc(misses, func(m miss) bool { return m.kind() != unitTest })
+}
+
+// misses lists what misses a rule. Scripts of the simulator count by being there.
+func (g Guard) misses(root string) []miss {
+	if _, err := os.Stat(filepath.Join(root, "internal/sim/testdata/mutants", g.String()+".txt")); err == nil {
+		return append([]miss{simulated(g)}, missed[g]...)
+	}
+	return missed[g]
+}
+
+// TestGate takes every rule of the table away, and wants each to be missed.
 func TestGate(t *testing.T) {
 	root := filepath.Join("..", "..")
 	binaries := map[string]string{}
 	for g := range Rules {
 		g := Guard(g)
-		misses := missed[g]
-		if _, err := os.Stat(filepath.Join(root, "internal/sim/testdata/mutants", g.String()+".txt")); err == nil {
-			misses = append([]miss{simulated(g)}, misses...)
-		}
+		misses := g.misses(root)
 		t.Run(g.String(), func(t *testing.T) {
-			if len(misses) == 0 {
+			why, told := onlyUnit[g]
+			switch {
+			case len(misses) == 0:
 				t.Fatal("nothing misses it: sharpen the simulator, or explain why it is not needed and drop it")
+			case !shown(misses) && !told:
+				t.Error("only a unit test misses it: sharpen the simulator, or tell in onlyUnit why it cannot see the harm")
+			case shown(misses) && told:
+				t.Error("more than a unit test misses it, and onlyUnit tells why none could")
 			}
 			var by []string
 			for _, m := range misses {
@@ -54,9 +96,34 @@ func TestGate(t *testing.T) {
 				}
 				by = append(by, m.check(t, g, filepath.Join(root, m.in), binaries[m.in]))
 			}
+			if told {
+				by = append(by, "by a unit test only: "+why)
+			}
 			t.Logf("%s\n%s\n  %s", Rules[g].Source, Rules[g].Harm, strings.Join(by, "\n  "))
 		})
 	}
+	t.Log(counts(root))
+}
+
+// counts tells how many rules each tool misses.
+func counts(root string) string {
+	n := map[string]int{}
+	for g := range Rules {
+		kinds := map[string]bool{}
+		for _, m := range Guard(g).misses(root) {
+			kinds[m.kind()] = true
+		}
+		for k := range kinds {
+			if k != unitTest || len(kinds) == 1 {
+				n[k]++
+			}
+		}
+	}
+	out := fmt.Sprintf("of %d rules", len(Rules))
+	for _, k := range []string{simulator, explorer, aStory, aWalk} {
+		out += fmt.Sprintf(", %d are missed by %s", n[k], k)
+	}
+	return fmt.Sprintf("%s, and %d by %s only", out, n[unitTest], unitTest)
 }
 
 var directory string
@@ -83,7 +150,7 @@ func build(t *testing.T, root, in string) string {
 	return binary
 }
 
-var after = regexp.MustCompile(`after (\d+) steps: ([^\n]*)|: violated after (\d+) steps`)
+var after = regexp.MustCompile(`after (\d+) steps[^:\n]*: ([^\n]*)|: violated after (\d+) steps|step (\d+), \d+ steps in all: ([^\n]*)`)
 
 // check runs the test, and says in a line what missed the rule.
 func (m miss) check(t *testing.T, g Guard, dir, binary string) string {
