@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 // What disks do to what they had taken is here: damage that shows at the next start, so
@@ -160,7 +161,8 @@ func overwrite(disk *vfs.Mem, name string, data []byte, at, size int64) {
 }
 
 // volumeGoesBack puts a volume back to an image of the present session, under a process
-// that is killed for it: the witness in its memory knows better.
+// that is killed for it. The witness in its memory knows better, and nothing else speaks
+// for the image.
 func (w *world) volumeGoesBack() {
 	h, ok := pick(w, w.hosts)
 	if !ok || h.process == nil || h.process.node == nil || h.faulty || w.foreign(h) {
@@ -170,6 +172,9 @@ func (w *world) volumeGoesBack() {
 	if h.image == nil || w.chance(30) {
 		w.takeImage(h)
 		return
+	}
+	if h.image.has("/v/.kafka_cleanshutdown") || h.image.has("/v/.every_batch") {
+		return // a proof of its own: if the witness is lost, too, nothing tells
 	}
 	if p := h.process; r.StartID != p.startID || h.image.start != p.startID || p.pod != h.pod {
 		return
@@ -182,6 +187,33 @@ func (w *world) volumeGoesBack() {
 	w.lose(h, before)
 }
 
+func (i *image) has(file string) bool {
+	_, err := i.disk.Stat(file)
+	return err == nil
+}
+
+// tmpfs is where a witness lives. If it is full it takes no new one, and an old one stays.
+type tmpfs struct {
+	volume.PlainMemory
+	full bool
+}
+
+// Replace implements volume.WitnessMemory.
+func (m *tmpfs) Replace(size int, fill func([]byte)) ([]byte, error) {
+	if m.full {
+		return nil, syscall.ENOSPC
+	}
+	return m.PlainMemory.Replace(size, fill)
+}
+
+// tmpfsFills lets no process of a host have a witness of its own, or again.
+func (w *world) tmpfsFills() {
+	if h, ok := pick(w, w.hosts); ok {
+		h.memory.full = !h.memory.full
+		w.say("the memory of the witness of %d is full: %t", h.id, h.memory.full)
+	}
+}
+
 // volumeReclaimed is what becomes of the volume of a replica that was dropped.
 func (w *world) volumeReclaimed() {
 	h, ok := pick(w, w.hosts)
@@ -192,5 +224,5 @@ func (w *world) volumeReclaimed() {
 	n := newHost(h.id)
 	n.boot, n.pod, n.damaged = h.boot, h.pod+1, true
 	*h = *n
-	w.oracle.afterLoss()
+	w.oracle.copies(h)
 }

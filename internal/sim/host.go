@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
-	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 var (
@@ -23,7 +22,7 @@ var (
 type host struct {
 	id        epoch.ReplicaID
 	disk      *vfs.Mem
-	memory    *volume.PlainMemory // of the witness: outlives a process, not the pod or the machine
+	memory    *tmpfs // of the witness: outlives a process, not the pod or the machine
 	boot, pod int
 	process   *process // that has the volume; nil while it is down
 	// content is what the log holds while no process is up; damaged says that it is
@@ -47,7 +46,7 @@ type image struct {
 }
 
 func newHost(id epoch.ReplicaID) *host {
-	return &host{id: id, disk: vfs.NewMem(), memory: &volume.PlainMemory{}, content: &mirror{}}
+	return &host{id: id, disk: vfs.NewMem(), memory: &tmpfs{}, content: &mirror{}}
 }
 
 // reopen finds out what is on the disk now.
@@ -97,7 +96,7 @@ func (w *world) powerCut(h *host) {
 	before := h.content
 	h.disk = h.disk.RandomCrash(w.rng)
 	if w.chance(80) { // else somebody has put the witness on a disk
-		h.memory = &volume.PlainMemory{}
+		h.memory = &tmpfs{}
 	}
 	h.boot++
 	w.reopen(h)
@@ -121,7 +120,7 @@ func (w *world) podReplaced() {
 	w.take(h)
 	w.say("%d gets another pod", h.id)
 	h.pod++
-	h.memory = &volume.PlainMemory{}
+	h.memory = &tmpfs{}
 }
 
 // volumeChanges takes an image of a volume, or puts an earlier one or an empty one in
@@ -237,7 +236,7 @@ func (w *world) replaceDisk(h *host, disk *vfs.Mem) {
 	h.disk = disk
 	if w.chance(40) {
 		h.pod++
-		h.memory = &volume.PlainMemory{}
+		h.memory = &tmpfs{}
 	}
 	w.reopen(h)
 	w.lose(h, before)

@@ -22,6 +22,21 @@ func (w *world) packetStrays() {
 	}
 }
 
+// readLate keeps an answer that a leader has not read from its log yet: when it does, it
+// may have become a follower, with another history.
+func (w *world) readLate() {
+	var at []int
+	for i, p := range w.packets {
+		if a, ok := p.(*answerPacket); ok && a.read != nil {
+			at = append(at, i)
+		}
+	}
+	if i, ok := pick(w, at); ok {
+		w.strays = append(w.strays, w.packets[i])
+		w.packets = slices.Delete(w.packets, i, i+1)
+	}
+}
+
 func (w *world) strayArrives() {
 	if n := len(w.strays); n > 0 {
 		i := w.rng.IntN(n)

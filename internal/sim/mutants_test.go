@@ -37,9 +37,15 @@ var leanings = map[guard.Guard]func(*Config){
 	guard.ErrorVoidsPromise: synced(Faults{Disk: true, Machines: true}),
 	guard.CutVoidsPromise:   synced(Faults{Rot: true, Machines: true}),
 	guard.WitnessOfMachine:  func(c *Config) { c.EveryBatch, c.Faults.Machines = false, true },
-	guard.FetchSession:      func(c *Config) { c.Faults.Machines, c.Faults.Volumes = true, true },
+	// A third replica is slow, while one that was ahead of it comes back with less.
+	guard.FetchSession:    func(c *Config) { c.Replicas, c.MinISR, c.EveryBatch, c.Faults = 3, 2, false, Faults{Machines: true} },
+	guard.DropKeepsMinISR: func(c *Config) { c.Faults = Faults{Assign: true, Machines: true, Volumes: true} },
+	guard.WitnessOfStart:  func(c *Config) { c.EveryBatch, c.Faults = false, Faults{Volumes: true} },
 
-	guard.OneHistory: put, guard.FrozenRecordIdle: put, guard.CutOtherHistory: put, guard.StartOfSession: put, guard.NewerLogKept: put,
+	// Of three, the third leads without what the other two hold.
+	guard.FetchedUpToRequestEpoch: func(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 1, Faults{} },
+
+	guard.OneHistory: put, guard.FrozenRecordIdle: put, guard.CutOtherHistory: put, guard.StartOfSession: put,
 	guard.RecoveryHearsAnew: put, guard.RecoveryStrikesOthers: put, guard.EpochDurable: put,
 }
 

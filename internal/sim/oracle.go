@@ -374,6 +374,26 @@ func (o *oracle) missing(before *mirror, h *host) {
 	o.afterLoss()
 }
 
+// copies is judged after the volume of a dropped replica has gone, which is no loss: what
+// is committed is on as many disks as had to hold it, but for those that lost it.
+func (o *oracle) copies(dropped *host) {
+	if o.w.store.line.left {
+		return
+	}
+	for off := o.deleted; int(off) < len(o.committed); off++ {
+		c, n := o.committed[off], 0
+		for _, m := range o.w.mirrors() {
+			if e, ok := m.at(off); ok && e == c.entry {
+				n++
+			}
+		}
+		if !c.deleted && n+o.lost[c.value] < c.minISR {
+			o.w.fail("copies", "replica %d was dropped, and of %s, committed at offset %d with min ISR %d, there are %d copies, and %d disks lost one", dropped.id, c.entry, off, c.minISR, n, o.lost[c.value])
+			return
+		}
+	}
+}
+
 // afterLoss is judged after a disk lost something: a committed record may be gone from
 // everywhere only if as many disks lost it as had to hold it before it was committed.
 func (o *oracle) afterLoss() {

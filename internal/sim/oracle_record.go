@@ -31,14 +31,25 @@ func (o *oracle) recordChanged(old, r epoch.Record) {
 	}
 	o.recordShape(r)
 	o.joins(old, r)
-	for i := range o.committed { // a reassignment may want fewer copies
-		o.committed[i].minISR = min(o.committed[i].minISR, r.MinISR)
-	}
+	o.fewerCopies(r)
 	if named, ok := o.wished[r.LastChange().ID]; ok && r.LastChange() != old.LastChange() && named != old.LeaderEpoch {
 		w.fail("R6", "an unclean election ends leader epoch %d, and the user asked to end %d", old.LeaderEpoch, named)
 	}
 	if u := r.UncleanElection; u != nil && (old.UncleanElection == nil || *old.UncleanElection != *u) {
 		o.unclean++
+	}
+}
+
+// fewerCopies: a reassignment may want fewer copies of what is committed.
+func (o *oracle) fewerCopies(r epoch.Record) {
+	staying := 0
+	for _, p := range r.Replicas {
+		if !p.Removing {
+			staying++
+		}
+	}
+	for i := range o.committed {
+		o.committed[i].minISR = min(o.committed[i].minISR, max(1, min(r.WantedMinISR, staying)))
 	}
 }
 

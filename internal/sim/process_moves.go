@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
-	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 // The moves of processes.
@@ -101,7 +100,7 @@ func (w *world) zombieSome() {
 	})
 	h.process = nil
 	h.pod++
-	h.memory = &volume.PlainMemory{}
+	h.memory = &tmpfs{}
 }
 
 func (w *world) count(what func(*process) bool) int {

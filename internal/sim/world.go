@@ -165,6 +165,7 @@ func init() {
 		{2, 1, "cut short", midway, (*world).cutShort},
 		{1, 1, "pause", nil, (*world).pauseSome},
 		{2, 1, "packet strays", nil, (*world).packetStrays},
+		{2, 1, "answer read late", nil, (*world).readLate},
 		{1, 1, "stray packet arrives", nil, (*world).strayArrives},
 		{2, 1, "stranger fetches", strangers, (*world).strangerFetches},
 		{1, 0, "replica replaced", zombies, (*world).replicaReplaced},
@@ -172,6 +173,7 @@ func init() {
 		{1, 1, "disk rots", rot, (*world).diskRots},
 		{1, 1, "volume goes back", volumes, (*world).volumeGoesBack},
 		{1, 1, "sync drops", disk, (*world).syncDrops},
+		{1, 1, "tmpfs fills", volumes, (*world).tmpfsFills},
 		{1, 1, "volume reclaimed", assign, (*world).volumeReclaimed},
 	}
 }
