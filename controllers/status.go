@@ -105,9 +105,7 @@ func projectReplicas(o *Observation) []v1alpha1.ReplicaStatus {
 		}
 		if p, ok := progressOf(o.Record.Progress, q.ID); ok {
 			s.LogEndOffset, s.HighWatermark = offset(p.LogEndOffset), offset(p.HighWatermark)
-			if p.Full {
-				s.Message = "the volume is full"
-			}
+			s.Message = tellTrouble(p.Trouble)
 			if p.LeaderEpoch != epoch.NoEpoch {
 				e := int32(p.LeaderEpoch)
 				s.LeaderEpoch = &e
@@ -120,6 +118,18 @@ func projectReplicas(o *Observation) []v1alpha1.ReplicaStatus {
 		out = append(out, s)
 	}
 	return out
+}
+
+func tellTrouble(t epoch.Trouble) string {
+	switch {
+	case t.Damaged && t.Full:
+		return "the log is damaged and the volume is full"
+	case t.Damaged:
+		return "the log is damaged"
+	case t.Full:
+		return "the volume is full"
+	}
+	return ""
 }
 
 func (o *Observation) role(q epoch.Replica) v1alpha1.ReplicaRole {

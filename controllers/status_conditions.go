@@ -36,6 +36,10 @@ func judgeReady(o *Observation, available verdict) verdict {
 	if available.status == metav1.ConditionTrue && len(o.Foreign) > 0 {
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNameConflict, "an object of a name that is needed is not ours; see Progressing"}
 	}
+	if p, ok := progressOf(o.Record.Progress, o.Record.Leader); ok && p.Damaged && available.status == metav1.ConditionTrue {
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonLogDamaged, fmt.Sprintf("the log of %s, which leads, is damaged on its disk: what is damaged is refused to readers with CORRUPT_MESSAGE, all else goes on; it hands over and is rebuilt as soon as %d other replicas are in sync: bring them back, or add replicas",
+			o.Partition.ReplicaName(int32(o.Record.Leader)), o.Record.MinISR)}
+	}
 	if available.reason == v1alpha1.ReasonStarting {
 		available.status = metav1.ConditionUnknown
 	}

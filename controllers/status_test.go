@@ -39,6 +39,8 @@ func TestConditions(t *testing.T) {
 		}, map[string]string{ready: "False BelowMinInSyncReplicas", available: "False BelowMinInSyncReplicas", inSync: "False OutOfSync"}},
 		{"the leader's volume is full", func(o *Observation) { o.Record.Progress.Replicas[0].Full = true },
 			map[string]string{ready: "False VolumeFull", available: "False VolumeFull", inSync: "True AllInSync"}},
+		{"the leader's log is damaged", func(o *Observation) { o.Record.Progress.Replicas[0].Damaged = true },
+			map[string]string{ready: "False LogDamaged", available: "True Serving", inSync: "True AllInSync"}},
 		{"a follower's volume is full, and it has fallen behind", func(o *Observation) {
 			o.Record.Progress.Replicas[1].Live, o.Record.Progress.Replicas[1].Full = false, true
 		}, map[string]string{ready: "True Serving", inSync: "False OutOfSync"}},

@@ -126,14 +126,15 @@ func compareLeases(old, now *coordinationv1.Lease) movement {
 
 // replicaSign is what of a replica's progress is a change of state.
 type replicaSign struct {
-	id         epoch.ReplicaID
-	live, full bool
+	id      epoch.ReplicaID
+	live    bool
+	trouble epoch.Trouble
 }
 
 func signs(p epoch.Progress) []replicaSign {
 	out := make([]replicaSign, 0, len(p.Replicas))
 	for _, r := range p.Replicas {
-		out = append(out, replicaSign{r.ID, r.Live, r.Full})
+		out = append(out, replicaSign{r.ID, r.Live, r.Trouble})
 	}
 	return out
 }

@@ -34,6 +34,9 @@ const (
 	ReasonBelowMinInSyncReplicas = "BelowMinInSyncReplicas"
 	// ReasonVolumeFull (False): the leader refuses writes, since its volume is full.
 	ReasonVolumeFull = "VolumeFull"
+	// ReasonLogDamaged (Ready: False): the leader's log has bytes that are not what was
+	// written, and there are too few other replicas in sync to rebuild it from.
+	ReasonLogDamaged = "LogDamaged"
 	// ReasonRecordMissing (False): the partition record was made once and is gone.
 	ReasonRecordMissing = "RecordMissing"
 	// ReasonRecordForeign (False): the Lease of that name is not this partition's.

@@ -148,8 +148,15 @@ type ReplicaProgress struct {
 	Session Session `json:"session,omitempty"`
 	// Live reports that it fetches and is caught up within the lag limit.
 	Live bool `json:"live"`
-	// Full says that the replica refuses appends, since its volume is full.
+	Trouble
+}
+
+// Trouble is what a replica says itself of its volume.
+type Trouble struct {
+	// Full says that it refuses appends, since the volume is full.
 	Full bool `json:"full,omitempty"`
+	// Damaged says that its log holds bytes that are not what was written.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // ElectionReason says why an election was held.

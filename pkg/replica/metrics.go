@@ -37,6 +37,8 @@ func (r *Replica) registerState(reg prometheus.Registerer) {
 	gauge("tidemark_replica_leader_epoch", "Leader epoch that this replica works under.", func(v *view) float64 { return float64(v.LeaderEpoch) })
 	gauge("tidemark_replica_partition_epoch", "Partition epoch of the newest record acted upon.", func(v *view) float64 { return float64(v.PartitionEpoch) })
 	gauge("tidemark_replica_leads", "1 while this replica leads.", func(v *view) float64 { return oneIf(v.Role == core.Leader) })
+	gauge("tidemark_replica_volume_full", "1 while appends are refused since the volume is full.", func(v *view) float64 { return oneIf(v.Trouble.Full) })
+	gauge("tidemark_replica_log_damaged", "1 while the log is known to be damaged on disk.", func(v *view) float64 { return oneIf(v.Trouble.Damaged) })
 	gauge("tidemark_replica_live_isr_members", "Members of the ISR that are live.", func(v *view) float64 { return float64(len(v.LiveISR)) })
 }
 

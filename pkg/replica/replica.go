@@ -154,6 +154,7 @@ func (r *running) serve(ctx context.Context) error {
 	go func() { loop <- r.mailbox.run(loopCtx, r.node) }()
 	servers := r.serveKafka(background)
 	r.records.running.Go(func() { r.records.watch(background) })
+	r.records.running.Go(func() { r.replica.scrub(background) })
 	if r.cfg.WatchSettings != nil {
 		r.records.running.Go(func() {
 			r.cfg.WatchSettings(background, func(s Settings) {

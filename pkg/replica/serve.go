@@ -62,7 +62,7 @@ func (r *Replica) ReplicaFetch(ctx context.Context, q kafka.ReplicaFetchRequest)
 		Abandoned: func() bool { return ctx.Err() != nil },
 		Request: core.ReplicaFetch{
 			Replica: q.ReplicaID, Session: q.Session, StartID: q.StartID, DirectoryID: q.DirectoryID, LeaderEpoch: q.CurrentLeaderEpoch,
-			Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID, Full: q.Full}}
+			Offset: q.Offset, LastEpoch: q.LastFetchedEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: q.ConnectionID, Trouble: q.Trouble}}
 	if !r.mailbox.post(func(n *node.Node) { n.ReplicaFetch(f) }) {
 		return replicaRefusal(core.ErrNotLeader)
 	}
@@ -87,6 +87,7 @@ func (r *Replica) readForReplica(q kafka.ReplicaFetchRequest, o fetchOutcome) ka
 	}
 	a, err := r.node.ReadForReplica(q.Offset, q.MaxBytes, o.answer)
 	if err != nil {
+		r.noteDamage(err)
 		return replicaRefusal(err)
 	}
 	return kafka.ReplicaFetchResult{LeaderEpoch: o.answer.LeaderEpoch, FetchResult: kafka.FetchResult{
@@ -133,6 +134,7 @@ func (r *Replica) read(v *view, q kafka.FetchRequest) kafka.FetchResult {
 	a, err := r.node.Read(v.View, node.Read{Offset: q.Offset, MaxBytes: q.MaxBytes, AtLeastOne: q.AtLeastOne,
 		CurrentLeaderEpoch: q.CurrentLeaderEpoch, LastFetchedEpoch: q.LastFetchedEpoch})
 	if err != nil {
+		r.noteDamage(err)
 		return kafka.FetchResult{Err: err}
 	}
 	return kafka.FetchResult{Records: a.Records, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}

@@ -104,7 +104,7 @@ type Core struct {
 	rec        recordWriter
 	isolation  isolation
 	stopping   bool
-	full       bool // the volume is, as NoteFull last said
+	trouble    epoch.Trouble // as NoteTrouble last said
 	effects    []Effect
 }
 

@@ -24,8 +24,8 @@ type ReplicaFetch struct {
 	HighWatermark  epoch.Offset
 	// Connection tells connections apart, never 0.
 	Connection uint64
-	// Full says that the follower's volume is, and that it appends nothing.
-	Full bool
+	// Trouble is what the follower says of its volume.
+	Trouble epoch.Trouble
 }
 
 // FetchAnswer is what the leader says. Diverging, when set, comes without records:
@@ -54,7 +54,7 @@ func (c *Core) Fetch(now time.Duration, f ReplicaFetch) (FetchAnswer, error) {
 	r := c.remotes[f.Replica]
 	end := c.log.EndOffset()
 	a := FetchAnswer{LeaderEpoch: c.snap.Record.LeaderEpoch, LogStartOffset: c.log.StartOffset(), LogEndOffset: end}
-	r.connection, r.connected, r.full = f.Connection, true, f.Full
+	r.connection, r.connected, r.trouble = f.Connection, true, f.Trouble
 	diverging, err := c.parts(f)
 	if err != nil {
 		return a, err

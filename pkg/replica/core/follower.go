@@ -16,8 +16,8 @@ type FetchRequest struct {
 	LastEpoch      epoch.LeaderEpoch
 	LogStartOffset epoch.Offset
 	HighWatermark  epoch.Offset
-	// Full says that this replica's volume is, and that it appends nothing.
-	Full bool
+	// Trouble is what this replica has to say of its volume.
+	Trouble epoch.Trouble
 }
 
 // FetchResponse is what came back without an error.
@@ -66,7 +66,7 @@ func (c *Core) NextFetch() (FetchRequest, bool) {
 		return FetchRequest{}, false
 	}
 	q := FetchRequest{LeaderEpoch: f.epoch, Offset: c.log.EndOffset(), LastEpoch: c.lastEpoch(),
-		LogStartOffset: c.log.StartOffset(), HighWatermark: c.hw, Full: c.full}
+		LogStartOffset: c.log.StartOffset(), HighWatermark: c.hw, Trouble: c.trouble}
 	f.outstanding = &q
 	return q, true
 }

@@ -24,7 +24,7 @@ type remote struct {
 	connection      uint64
 	connected       bool
 	disconnectedAt  time.Duration
-	full            bool // it refuses appends for want of space
+	trouble         epoch.Trouble
 }
 
 func newRemote() *remote {

@@ -16,21 +16,41 @@ func (c *Core) Progress(now time.Duration) epoch.Progress {
 	return p
 }
 
-// NoteFull says whether this replica refuses appends since its volume is full. A leader
-// tells it with its progress, a follower with its fetches.
-func (c *Core) NoteFull(full bool) { c.full = full }
+// NoteTrouble says what is wrong with this replica's volume. A leader tells it with its
+// progress, a follower with its fetches; a damaged leader hands over as soon as it is
+// Dispensable.
+func (c *Core) NoteTrouble(t epoch.Trouble) { c.trouble = t }
+
+// Trouble is what NoteTrouble last said.
+func (c *Core) Trouble() epoch.Trouble { return c.trouble }
+
+// Dispensable reports that nothing stands still without this replica: so many others are
+// in sync, and live as far as it knows, that acks=all goes on and somebody can lead.
+func (c *Core) Dispensable(now time.Duration) bool {
+	rec := c.snap.Record
+	if c.role == Leader {
+		others := 0
+		for _, id := range rec.ISR {
+			if r := c.remotes[id]; r != nil && r.connected && c.live(id, now) {
+				others++
+			}
+		}
+		return others >= max(rec.MinISR, 1)
+	}
+	return rec.Recovery == nil && c.role == Follower && (!rec.InSync(c.me.ID) || len(rec.ISR) > rec.MinISR)
+}
 
 func (c *Core) progressOf(id epoch.ReplicaID, now time.Duration) epoch.ReplicaProgress {
 	if id == c.me.ID {
 		return epoch.ReplicaProgress{ID: id, LogEndOffset: c.log.EndOffset(), HighWatermark: c.hw, LeaderEpoch: c.log.EpochCache().Latest(),
-			Session: c.me.Session, Live: true, Full: c.full}
+			Session: c.me.Session, Live: true, Trouble: c.trouble}
 	}
 	r := c.remotes[id]
 	if r == nil {
 		r = newRemote()
 	}
 	return epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch,
-		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset, Full: r.full}
+		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset, Trouble: r.trouble}
 }
 
 // LowWatermark is the lowest log start of the replicas that are at work, NoOffset while

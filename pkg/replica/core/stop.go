@@ -46,11 +46,12 @@ func (c *Core) successorMayCome() bool {
 }
 
 // handOver is the record with a successor in office, if this leader is to go and
-// somebody can take over.
+// somebody can take over: it stops, was asked to, or has a damaged log and others enough.
 func (c *Core) handOver(now time.Duration) (epoch.Record, bool) {
 	rec := c.snap.Record
 	asked := rec.Switchover != nil && rec.Switchover.Session == c.me.Session
-	if !c.stopping && (!asked || rec.Switchover.Isolated()) {
+	asked = asked && !rec.Switchover.Isolated() || c.trouble.Damaged && c.Dispensable(now)
+	if !c.stopping && !asked {
 		return rec, false
 	}
 	best, leo := epoch.NoReplica, epoch.NoOffset

@@ -132,7 +132,7 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 // liveness.
 const newsPause = 200 * time.Millisecond
 
-// newsDue reports that who is live, or whose volume is full, has changed since the
+// newsDue reports that who is live, or in trouble, has changed since the
 // record was last told, so that status need not wait for the next heartbeat.
 func (c *Core) newsDue(now time.Duration) bool {
 	told := c.snap.Record.Progress
@@ -140,7 +140,7 @@ func (c *Core) newsDue(now time.Duration) bool {
 		return false
 	}
 	for _, p := range told.Replicas {
-		if r := c.remotes[p.ID]; r != nil && (p.Full != r.full || p.Live != (c.live(p.ID, now) && r.leo != epoch.NoOffset)) || p.ID == c.me.ID && p.Full != c.full {
+		if r := c.remotes[p.ID]; r != nil && (p.Trouble != r.trouble || p.Live != (c.live(p.ID, now) && r.leo != epoch.NoOffset)) || p.ID == c.me.ID && p.Trouble != c.trouble {
 			return true
 		}
 	}

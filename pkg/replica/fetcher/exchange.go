@@ -83,9 +83,7 @@ func fetchRequest(cfg Config, q core.FetchRequest) *kmsg.FetchRequest {
 	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(cfg.Me.ID), int64(cfg.Me.Session)
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(cfg.MaxWait.Milliseconds()), 1, int32(cfg.MaxBytes)
 	req.SessionEpoch = -1
-	if q.Full {
-		req.UnknownTags.Set(kafka.TagFull, nil)
-	}
+	kafka.TellTrouble(req, q.Trouble)
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.CurrentLeaderEpoch, p.FetchOffset, p.LastFetchedEpoch = int32(q.LeaderEpoch), int64(q.Offset), int32(q.LastEpoch)
 	p.LogStartOffset, p.HighWatermark = int64(q.LogStartOffset), int64(q.HighWatermark)

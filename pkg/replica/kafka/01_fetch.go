@@ -168,18 +168,41 @@ func (x *exchange) replicaFetch(ctx context.Context, req *kmsg.FetchRequest, f *
 		HighWatermark:      hw,
 		MaxBytes:           f.maxBytes, MinBytes: int(max(req.MinBytes, 0)), MaxWait: wait,
 		ConnectionID: x.conn.id,
-		Full:         hasTag(&req.UnknownTags, TagFull),
+		Trouble:      troubleOf(&req.UnknownTags),
 	})
 	f.result, f.answeredIn = res.FetchResult, res.LeaderEpoch
 }
 
-// TagFull is a tagged field of our own in the fetches of followers, without a value: the
-// follower's volume is full. Kafka's own tags count up from 0.
-const TagFull = 10001
+// tagTrouble is a tagged field of our own in the fetches of followers: one byte with a bit
+// for each trouble. Kafka's own tags count up from 0, and who does not know it skips it.
+const tagTrouble = 10001
 
-func hasTag(tags *kmsg.Tags, key uint32) (found bool) {
-	tags.Each(func(k uint32, _ []byte) { found = found || k == key })
-	return found
+const (
+	bitFull = 1 << iota
+	bitDamaged
+)
+
+// TellTrouble puts into a follower's fetch what it says of its volume.
+func TellTrouble(req *kmsg.FetchRequest, t epoch.Trouble) {
+	var bits byte
+	if t.Full {
+		bits |= bitFull
+	}
+	if t.Damaged {
+		bits |= bitDamaged
+	}
+	if bits != 0 {
+		req.UnknownTags.Set(tagTrouble, []byte{bits})
+	}
+}
+
+func troubleOf(tags *kmsg.Tags) (t epoch.Trouble) {
+	tags.Each(func(key uint32, val []byte) {
+		if key == tagTrouble && len(val) == 1 {
+			t = epoch.Trouble{Full: val[0]&bitFull != 0, Damaged: val[0]&bitDamaged != 0}
+		}
+	})
+	return t
 }
 
 // noteReplica remembers whose connection this is, for ReplicaDisconnected. A process

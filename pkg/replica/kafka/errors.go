@@ -84,6 +84,7 @@ var wireErrors = []struct {
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", core.ErrStorage},
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrNoSpace},
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrFailed},
+	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrDamaged},
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrClosed},
 	{CodeFetchSessionIDNotFound, "FETCH_SESSION_ID_NOT_FOUND", nil},
 	{CodeFencedLeaderEpoch, "FENCED_LEADER_EPOCH", core.ErrFencedLeaderEpoch},

@@ -193,8 +193,8 @@ type ReplicaFetchRequest struct {
 	MaxWait       time.Duration
 	// ConnectionID is unique among the connections of this process.
 	ConnectionID uint64
-	// Full says that the follower appends nothing, since its volume is full.
-	Full bool
+	// Trouble is what the follower says of its volume.
+	Trouble epoch.Trouble
 }
 
 // ReplicaFetchResult answers ReplicaFetch; LeaderEpoch is the epoch that the

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
 // A process that dies after the cut must not leave a log that looks whole.
@@ -84,5 +85,80 @@ func TestARecoveryTellsHowFarItIs(t *testing.T) {
 	open(t, m, cfg, true)
 	if told != nil {
 		t.Errorf("a clean log was read: %v", told)
+	}
+}
+
+// A bit turns on the disk, in a batch that is not the newest. Nobody is given it: what is
+// before it and behind it can still be read.
+func TestDamagedBatchesAreNotReadOut(t *testing.T) {
+	size := int64(len(one(0)))
+	turn := func(t *testing.T, m *vfs.Mem, name string, at int64) {
+		t.Helper()
+		b := content(t, m, in(name))
+		b[at] ^= 4
+		overwrite(t, m, in(name), b)
+	}
+	for name, tc := range map[string]struct {
+		reopen bool
+		bad    int64 // which byte of the first segment
+		offset epoch.Offset
+	}{
+		"in a sealed segment, in the records": {false, size + size - 2, 1},
+		"in a sealed segment, in the size":    {false, size + 9, 1},
+		"in what an earlier process wrote":    {true, 2*size + size - 2, 2},
+		"in the first batch":                  {false, size - 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMem(t)
+			l, _ := open(t, m, smallSegments(4), false)
+			appendOne(t, l, 0, upTo(6)...)
+			if tc.reopen {
+				must(t, l.Close())
+				l, _ = open(t, m, smallSegments(4), true)
+			}
+			all := readAll(t, l)
+			turn(t, m, "00000000000000000000.log", tc.bad)
+			before, err := l.Read(0, 6, 1<<20, true)
+			if tc.offset > 0 && (err != nil || string(before) != string(all[:int64(tc.offset)*size])) {
+				t.Errorf("the batches before it: %d bytes, %v", len(before), err)
+			}
+			if _, err := l.Read(tc.offset, 6, 1<<20, true); !errors.Is(err, ErrDamaged) || !errors.Is(err, ErrCorrupt) {
+				t.Errorf("the damaged batch: %v, want ErrDamaged", err)
+			}
+			if b, err := l.Read(4, 6, 1<<20, true); err != nil || string(b) != string(all[4*size:]) {
+				t.Errorf("the segment behind it: %d bytes, %v", len(b), err)
+			}
+			next := epoch.Offset(0)
+			for err = nil; err == nil && next < 6; {
+				next, err = l.Verify(next, 6, 1<<20)
+			}
+			if next != tc.offset || !errors.Is(err, ErrDamaged) {
+				t.Errorf("verified up to %d (%v), want the damage at %d", next, err, tc.offset)
+			}
+		})
+	}
+}
+
+// What this process has just written is not summed up again for every reader.
+func TestTheNewestBytesAreReadWithoutACheck(t *testing.T) {
+	m := newMem(t)
+	l, _ := open(t, m, smallSegments(4), false)
+	appendOne(t, l, 0, 0, 1)
+	must(t, l.Close())
+	l, _ = open(t, m, smallSegments(4), true)
+	appendOne(t, l, 0, 2)
+	name := in("00000000000000000000.log")
+	b := content(t, m, name)
+	b[len(b)-2] ^= 4
+	overwrite(t, m, name, b)
+	if got, err := l.Read(2, 3, 1<<20, true); err != nil || len(got) != len(one(2)) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	must(t, l.TruncateTo(2))
+	b = content(t, m, name)
+	b[len(b)-2] ^= 4
+	overwrite(t, m, name, b)
+	if _, err := l.Read(1, 2, 1<<20, true); !errors.Is(err, ErrDamaged) {
+		t.Errorf("what an earlier process wrote, behind a truncation: %v, want ErrDamaged", err)
 	}
 }

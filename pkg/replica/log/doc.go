@@ -26,6 +26,8 @@
 //   - Reads end at the log's end as of some moment during the call, and never
 //     contain bytes that a truncation removed: what was read is thrown away if a
 //     truncation ran meanwhile (KAFKA-18723).
+//   - What this process did not write itself, into the segment that it still writes, is
+//     read out only with the right checksum.
 //   - The recovery point on disk is at or below what was synced. Whatever could
 //     make it wrong (a truncation) lowers it first.
 //   - A failed sync, or a failed write other than for want of space, ends the log:

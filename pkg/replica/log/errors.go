@@ -26,6 +26,10 @@ var (
 	// ErrCorrupt is CORRUPT_MESSAGE (2): bytes that are no batch, or a wrong
 	// checksum.
 	ErrCorrupt = batch.ErrCorruptMessage
+	// ErrDamaged says that what the log holds is not what was written, and then comes with
+	// ErrCorrupt, CORRUPT_MESSAGE (2), or that the disk cannot read it, KAFKA_STORAGE_ERROR
+	// (56). The bytes are on other replicas.
+	ErrDamaged = errors.New("the log is damaged on disk")
 	// ErrBatchTooLarge is RECORD_LIST_TOO_LARGE (18): a batch that no segment holds.
 	ErrBatchTooLarge = errors.New("batch is larger than a segment")
 	// ErrStaleEpoch says that an append names an older epoch than the log has.

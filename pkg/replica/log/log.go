@@ -51,6 +51,9 @@ type Config struct {
 	// unfinished last write: after the cut nothing shows it to who opens the log next. Its
 	// error ends Open. Nil: nobody is told.
 	Damaged func() error
+	// CheckAll makes Open read and check everything, whatever speaks for the log: damage was
+	// seen before.
+	CheckAll bool
 	// Checking is told how far Open is in reading and checking the log, in bytes: at the
 	// beginning, about every 64 MiB, and at the end. Nil: nobody is told.
 	Checking func(done, total int64)

@@ -230,7 +230,7 @@ func (o *opener) derive() error {
 	if err := o.recoveryPoint.lower(o.end); err != nil {
 		return err
 	}
-	active.dirty, o.dirtyDir = true, true
+	active.dirty, active.fresh, o.dirtyDir = true, active.size, true
 	for _, s := range o.segments {
 		s.dirty = s.dirty || s.end > o.flushed
 	}

@@ -14,6 +14,7 @@ import (
 type extent struct {
 	segment        *segment
 	size           int64
+	fresh          int64 // batches from here on need no check
 	offsets, times indexView
 	maxTimestamp   int64
 	end            epoch.Offset
@@ -23,8 +24,12 @@ type extent struct {
 func (l *Log) extentAt(i int) extent {
 	s := l.segments[i]
 	s.retain()
+	fresh := s.fresh
+	if s.sealed {
+		fresh = s.size
+	}
 	return extent{
-		segment: s, size: s.size, end: s.end, maxTimestamp: s.maxTimestamp,
+		segment: s, size: s.size, fresh: fresh, end: s.end, maxTimestamp: s.maxTimestamp,
 		offsets: s.offsetIndex(), times: s.timeIndex(),
 	}
 }
@@ -38,20 +43,53 @@ func (l *Log) truncatedSince(n uint64) bool { return !l.unchangedSince(n) }
 // from. There are at most maxBytes of them, or with atLeastOne the first one
 // whatever its size, and they end with a segment: an answer may be shorter than it
 // could be, and is empty only if nothing fits or from is at limit or the log's end.
-// Checksums are not checked: who receives the bytes does that.
+// The checksum of every batch is checked that this process did not write into the
+// segment being written itself, a short while ago: a disk may change what it holds. Whole
+// batches before a damaged one are returned; the next read tells of it.
 //
-// Errors: ErrOffsetOutOfRange outside of [start, end], ErrCorrupt, ErrClosed, or
-// what reading the file gave.
+// Errors: ErrOffsetOutOfRange outside of [start, end], ErrDamaged, ErrClosed.
 func (l *Log) Read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
+	return l.read(from, limit, maxBytes, atLeastOne, false)
+}
+
+// Verify reads like Read, checks everything, and returns how far it got.
+func (l *Log) Verify(from, limit epoch.Offset, maxBytes int) (next epoch.Offset, err error) {
+	b, err := l.read(from, limit, maxBytes, true, true)
+	if err != nil || len(b) == 0 {
+		return from, err
+	}
+	for next = from; len(b) > 0; {
+		var one batch.Batch
+		if one, b, err = batch.Next(b); err != nil {
+			return next, err
+		}
+		next = one.NextOffset()
+	}
+	return next, nil
+}
+
+func (l *Log) read(from, limit epoch.Offset, maxBytes int, atLeastOne, everything bool) ([]byte, error) {
 	for {
 		x, n, limit, err := l.extentFor(from, limit)
 		if err != nil || x.segment == nil {
 			return nil, err
 		}
+		if everything {
+			x.fresh = x.size
+		}
 		out, err := x.read(from, limit, maxBytes, atLeastOne)
 		l.release(x.segment)
 		if l.truncatedSince(n) {
 			continue
+		}
+		if l.closed.Load() && err != nil {
+			return nil, ErrClosed
+		}
+		switch {
+		case errors.Is(err, ErrCorrupt), errors.Is(err, batch.ErrIncomplete):
+			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrCorrupt, err)
+		case err != nil:
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read at offset %d: %w", from, err)
@@ -94,7 +132,7 @@ func (x extent) read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([
 	if n, err := x.segment.file.ReadAt(buf, pos); n < len(buf) {
 		return nil, fmt.Errorf("read %d bytes at byte %d of segment %d: %w", len(buf), pos, x.segment.base, err)
 	}
-	return wholeBatches(buf, limit)
+	return wholeBatches(buf, limit, x.fresh-pos)
 }
 
 // seek finds the first batch that ends at or behind o, with the index's help.
@@ -109,18 +147,25 @@ func (x extent) seek(o epoch.Offset) (batch.Batch, int64, error) {
 	return h, pos, err
 }
 
-// wholeBatches is the part of b that consists of whole batches below limit.
-func wholeBatches(b []byte, limit epoch.Offset) ([]byte, error) {
+// wholeBatches is the part of b that consists of whole batches below limit, with the
+// right checksum as far as they begin before byte check.
+func wholeBatches(b []byte, limit epoch.Offset, check int64) ([]byte, error) {
 	n := 0
 	for rest := b; len(rest) > 0; {
 		bt, tail, err := batch.Next(rest)
 		if errors.Is(err, batch.ErrIncomplete) {
 			break
 		}
-		if err != nil {
+		if err == nil && bt.LastOffset() >= limit {
+			break
+		}
+		if err == nil && int64(n) < check {
+			err = bt.CheckCRC()
+		}
+		if err != nil && n == 0 {
 			return nil, err
 		}
-		if bt.LastOffset() >= limit {
+		if err != nil {
 			break
 		}
 		n += len(bt)

@@ -32,6 +32,10 @@ func (o *opener) recover() error {
 	if err := o.loadEpochs(); err != nil {
 		return err
 	}
+	if o.cfg.CheckAll {
+		o.report.Clean = false
+		return o.scan(0)
+	}
 	if o.report.Clean {
 		done, err := o.trust(len(o.segments))
 		if err != nil || done {

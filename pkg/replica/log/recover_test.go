@@ -167,9 +167,9 @@ func TestWhatCountsAsTornTail(t *testing.T) {
 	}
 }
 
-// D03: below the recovery point nothing is read at the start; who receives the
-// bytes finds out.
-func TestFlippedBitBelowRecoveryPointIsFoundByTheFollower(t *testing.T) {
+// D03: below the recovery point nothing is read at the start; who reads it finds out, or
+// who is told to check everything.
+func TestFlippedBitBelowRecoveryPointIsFoundByReading(t *testing.T) {
 	m, l := twoSegments(t)
 	must(t, l.Close())
 	must(t, l.Checkpoint(6))
@@ -180,13 +180,17 @@ func TestFlippedBitBelowRecoveryPointIsFoundByTheFollower(t *testing.T) {
 	if !r.Clean || l.EndOffset() != 6 {
 		t.Fatalf("%+v", r)
 	}
-	bytes, err := l.Read(0, 6, 1<<20, true)
-	must(t, err)
-	follower, _ := open(t, newMem(t), smallSegments(3), true)
-	if n, err := follower.AppendFetched(bytes, 9); n != 0 || !isErr(err, ErrCorrupt) {
-		t.Fatalf("follower took %d, %v", n, err)
+	if _, err := l.Read(0, 6, 1<<20, true); !isErr(err, ErrDamaged) {
+		t.Fatalf("read: %v, want ErrDamaged", err)
 	}
-	wantOffsets(t, follower, 0, 0)
+	all := smallSegments(3)
+	all.CheckAll = true
+	for _, clean := range []bool{true, false} {
+		l, r = open(t, m.Clone(), all, clean)
+		if wantOffsets(t, l, 0, 0); r.Clean || r.CutAt != 0 || r.OnlyTornTail {
+			t.Errorf("checked in full, with the clean mark: %t: %+v", clean, r)
+		}
+	}
 }
 
 // A volume that comes back from a clean stop with a hole, as a disk leaves it that did not

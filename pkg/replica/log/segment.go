@@ -45,6 +45,9 @@ type segment struct {
 	// of the batch that brought it.
 	maxTimestamp       int64
 	maxTimestampOffset epoch.Offset
+	// fresh is from where on the bytes were written by this process, as long as the
+	// segment is not sealed. Reads check what is older: a disk may change it.
+	fresh int64
 	// dirty says that the file has bytes, or a size, that were not synced.
 	dirty bool
 	// refs counts readers; a removed segment is closed by the last of them.

@@ -150,6 +150,10 @@ func (l *Log) hideFrom(i int, pos int64, end epoch.Offset) []*segment {
 	s, gone := l.segments[i], l.segments[i+1:]
 	l.segments = l.segments[: i+1 : i+1]
 	l.truncations++
+	if s.sealed {
+		s.fresh = pos
+	}
+	s.fresh = min(s.fresh, pos)
 	s.size, s.end, l.end = pos, end, end
 	s.offsets = cutOffsetIndex(s.offsets, pos)
 	s.times = cutTimeIndex(s.times, int64(end-s.base))

@@ -34,6 +34,7 @@ type Node struct {
 	flushing    bool
 	failed      error // the volume is not to be trusted any more, or the process is to end
 	space       space
+	damage      error // what a read has found in the log; nil while it has found nothing
 	recordError error // the last failure to reach the record
 
 	stopping bool
@@ -87,6 +88,7 @@ func (n *Node) Tick() {
 	}
 	n.core.Tick(n.cfg.Now())
 	n.upkeep()
+	n.leaveForDamage()
 	n.settle()
 }
 

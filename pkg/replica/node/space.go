@@ -135,7 +135,7 @@ func (n *Node) setFull(full bool, err error) {
 		return
 	}
 	n.space.full = full
-	n.core.NoteFull(full)
+	n.tellTrouble()
 	if full {
 		n.cfg.Log.Error(err, "the volume is full: appends are refused, reads go on; give it more space (spec.storage.size)")
 	} else {

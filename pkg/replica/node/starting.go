@@ -44,7 +44,7 @@ func (s *Starting) open() error {
 		return err
 	}
 	logConfig := cfg.log()
-	logConfig.Damaged, logConfig.Checking = v.MarkDamage, cfg.Checking
+	logConfig.Damaged, logConfig.Checking, logConfig.CheckAll = v.MarkDamage, cfg.Checking, v.Suspect()
 	s.log, s.recovery, err = log.Open(v.FS(), cfg.Volume.Dir, logConfig, v.CleanMark() != nil, cfg.Log.WithName("log"))
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)

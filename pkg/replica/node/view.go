@@ -21,6 +21,8 @@ type View struct {
 	EpochCache     epoch.Cache
 	// MayServe is rule 8 for reads and acks 0 and 1.
 	MayServe bool
+	// Trouble is what is wrong with this replica's volume.
+	Trouble epoch.Trouble
 	// Replicas is the assignment; LiveISR are the members of the ISR that are alive,
 	// Offline the assigned replicas that are not.
 	Replicas []epoch.Replica
@@ -55,7 +57,7 @@ func (v *View) Behind() bool {
 func (v *View) sameButForTime(w *View) bool {
 	return v.Role == w.Role && v.HighWatermark == w.HighWatermark && v.LogStartOffset == w.LogStartOffset && v.LogEndOffset == w.LogEndOffset &&
 		v.PartitionEpoch == w.PartitionEpoch && v.MayServe == w.MayServe && v.EpochCache.Equal(w.EpochCache) &&
-		v.LeaderEpoch == w.LeaderEpoch && slices.Equal(v.LiveISR, w.LiveISR)
+		v.LeaderEpoch == w.LeaderEpoch && v.Trouble == w.Trouble && slices.Equal(v.LiveISR, w.LiveISR)
 }
 
 // publish makes the newest state visible.
@@ -64,7 +66,7 @@ func (n *Node) publish() {
 	v := &View{
 		Role: n.core.Role(), Leader: rec.Leader, LeaderEpoch: rec.LeaderEpoch, PartitionEpoch: rec.PartitionEpoch, Replicas: rec.Replicas,
 		HighWatermark: n.core.HighWatermark(), EpochStart: n.core.EpochStart(), LogStartOffset: n.log.StartOffset(), LogEndOffset: n.log.EndOffset(),
-		EpochCache: n.log.EpochCache(), MayServe: n.core.MayServe(n.cfg.Now()),
+		EpochCache: n.log.EpochCache(), MayServe: n.core.MayServe(n.cfg.Now()), Trouble: n.core.Trouble(),
 	}
 	leads := v.Role == core.Leader
 	v.LiveISR = n.liveISR(rec, leads)

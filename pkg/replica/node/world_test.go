@@ -176,7 +176,7 @@ func (p *proc) exchange() {
 	me := p.n.Identity()
 	leader.n.ReplicaFetch(&Fetch{
 		Request: core.ReplicaFetch{Replica: me.ID, Session: me.Session, StartID: me.StartID, DirectoryID: me.DirectoryID, LeaderEpoch: q.LeaderEpoch,
-			Offset: q.Offset, LastEpoch: q.LastEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: uint64(me.Session), Full: q.Full},
+			Offset: q.Offset, LastEpoch: q.LastEpoch, LogStartOffset: q.LogStartOffset, HighWatermark: q.HighWatermark, Connection: uint64(me.Session), Trouble: q.Trouble},
 		Answer: func(a core.FetchAnswer, err error) {
 			res, err2 := leader.n.ReadForReplica(q.Offset, 1<<20, a)
 			n := p.n
