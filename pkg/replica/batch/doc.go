@@ -10,12 +10,14 @@
 //   - [Validate] is the gate for what a client produces: after it the batch can be
 //     stored as it is. What Kafka would have to encode anew is refused instead.
 //   - [Records] decodes the records, compressed or not.
+//   - [Compact] removes records from a batch, and [Empty] stands for offsets that hold none
+//     any more.
 //   - [Builder] makes batches, for tests and tools.
 //
 // Invariants: a broker changes base offset and leader epoch only; both lie outside
-// of the checksum, so leader and followers store the same bytes. The one exception
-// is a wrong maximum timestamp in a client's header, which [Validate] repairs
-// before anything is stored, as Kafka does.
+// of the checksum, so leader and followers store the same bytes. The exceptions are a
+// wrong maximum timestamp in a client's header, which [Validate] repairs before anything
+// is stored, and compaction, which every replica does for itself.
 //
 // Nothing here panics on foreign bytes, provided that a Batch comes from [Next],
 // [Validate] or [Builder.Build]: those guarantee that the header is complete.
