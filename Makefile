@@ -100,6 +100,10 @@ e2e: cluster-up ## end-to-end tests on the local three-node cluster
 bench: ## Go benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: bench-system
+bench-system: ## three replicas on loopback, beside what the disk and a bare copy do: ARGS='-full' for Kafka and NATS too; hack/bench/README.md
+	hack/bench.sh $(ARGS)
+
 .PHONY: bench-failover
 bench-failover: cluster-up ## time without acknowledgements after process kill, pod deletion and power cut: median and max
 	hack/e2e.sh bench

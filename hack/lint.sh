@@ -11,4 +11,5 @@ if [ ! -x "$BIN/golangci-lint" ]; then
 fi
 step "golangci-lint"
 "$BIN/golangci-lint" run "$@" ./...
+(cd hack/bench && "$BIN/golangci-lint" run "$@" ./...)
 step "no complaints"
