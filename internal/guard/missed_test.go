@@ -76,11 +76,9 @@ var missed = map[Guard][]miss{
 // histories sees its harm. Most stand behind another rule, or before one, that takes their
 // place: they are kept since the other may change.
 var onlyUnit = map[Guard]string{
-	FetchedUpToRequestEpoch: "a leader has to read an answer after it was replaced, truncated and filled anew, and its follower to hear of none of it; no search has met that",
-	DivergenceBeforeOffset:  "the epoch cache begins at the log start, so what a leader answers from it is true of a follower below that start, too; the rule keeps Kafka's answer",
-	DirectoryUsedOnce:       "a copied volume is refused by the replica id in it, and its proofs name another replica's session: both would have to be edited",
-	NewEpochWithDrop:        "a replica that is added again draws a new directory id, which voids every position that was known of it (position-void-with-directory)",
-	RecoveryStrikesOthers:   "who followed the history that lost sees so in the recovered record, and gives up its place by itself (cut-other-history)",
-	StartOfSession:          "two processes of a replica have to stand on two histories under one session, and the one that lost ends by itself if it is in the ISR (cut-other-history)",
-	NewerLogKept:            "nobody acts on a record that its own does not lead to (one-history, drop-older-record), so no log is newer than the record that its replica follows",
+	DivergenceBeforeOffset: "the epoch cache begins at the log start, so what a leader answers from it is true of a follower below that start, too; the rule keeps Kafka's answer",
+	DirectoryUsedOnce:      "a copied volume is refused by the replica id in it, and its proofs name another replica's session: both would have to be edited",
+	NewEpochWithDrop:       "a replica that is added again draws a new directory id, which voids every position that was known of it (position-void-with-directory)",
+	RecoveryStrikesOthers:  "who followed the history that lost sees so in the recovered record, and gives up its place by itself (cut-other-history)",
+	NewerLogKept:           "nobody acts on a record that its own does not lead to (one-history, drop-older-record), so no log is newer than the record that its replica follows",
 }

@@ -26,7 +26,7 @@
 // invariant is shrunk to the few steps that it takes ([Shrink]), told as a table of the
 // replicas ([Explain]), and kept as a script ([Script]; testdata/regressions).
 //
-// An oracle judges every step (oracle.go, oracle_record.go, oracle_clients.go), by the
+// An oracle judges every step (oracle.go and its fellows), by the
 // invariants I1 to I14 of the protocol notes, the rules of DESIGN.md, and Jepsen's classes
 // of what a client must not see. It reads the logs themselves, not what the replicas say.
 // At the end all faults are ended, and the partition has to work: everybody in the ISR,

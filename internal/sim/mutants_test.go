@@ -37,8 +37,8 @@ var leanings = map[guard.Guard]func(*Config){
 	guard.ErrorVoidsPromise: synced(Faults{Disk: true, Machines: true}),
 	guard.CutVoidsPromise:   synced(Faults{Rot: true, Machines: true}),
 	guard.WitnessOfMachine:  func(c *Config) { c.EveryBatch, c.Faults.Machines = false, true },
-	// A third replica is slow, while one that was ahead of it comes back with less.
-	guard.FetchSession:    func(c *Config) { c.Replicas, c.MinISR, c.EveryBatch, c.Faults = 3, 2, false, Faults{Machines: true} },
+	// A process lives on beside the one that came in its place, and holds more.
+	guard.FetchSession:    func(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 2, Faults{Zombies: true} },
 	guard.DropKeepsMinISR: func(c *Config) { c.Faults = Faults{Assign: true, Machines: true, Volumes: true} },
 	guard.WitnessOfStart:  func(c *Config) { c.EveryBatch, c.Faults = false, Faults{Volumes: true} },
 
