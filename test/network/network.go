@@ -9,8 +9,9 @@ import (
 
 // Network is a bridge with hosts on it. Its methods may be called from several goroutines at once.
 type Network struct {
-	mu   sync.Mutex
-	next int // last byte of the next host's address
+	mu    sync.Mutex
+	next  int // last byte of the next host's address, if that is free
+	taken map[int]bool
 }
 
 // The one subnet; of those set aside for tests of networks.
@@ -19,6 +20,8 @@ const (
 	bridge = "hosts"
 	// Home is the address of the namespace in which the caller is.
 	Home = subnet + "1"
+
+	firstHost, lastHost = 10, 210
 )
 
 // New makes the network, in the namespaces that [Enter] made. The caller is on it with the address [Home], and with
@@ -43,18 +46,16 @@ func New(more ...string) (*Network, error) {
 			return nil, err
 		}
 	}
-	return &Network{next: 10}, nil
+	return &Network{next: firstHost, taken: map[int]bool{}}, nil
 }
 
-// Join makes a host with an address of its own, which is not used again before 200 others were.
+// Join makes a host with an address of its own. What a host has left is not used again before some 200 others were.
 func (n *Network) Join() (*Link, error) {
-	n.mu.Lock()
-	number := n.next
-	if n.next++; n.next > 210 {
-		n.next = 10
+	number, err := n.take()
+	if err != nil {
+		return nil, err
 	}
-	n.mu.Unlock()
-	l := &Link{Address: fmt.Sprintf("%s%d", subnet, number), namespace: fmt.Sprintf("h%d", number), cuts: map[int]Cut{}}
+	l := &Link{Address: fmt.Sprintf("%s%d", subnet, number), namespace: fmt.Sprintf("h%d", number), cuts: map[int]Cut{}, left: func() { n.free(number) }}
 	outer := "to-" + l.namespace
 	for _, c := range [][]string{
 		{"ip", "netns", "add", l.namespace},
@@ -71,11 +72,35 @@ func (n *Network) Join() (*Link, error) {
 	return l, nil
 }
 
+// take finds the next number that no host has.
+func (n *Network) take() (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for range lastHost - firstHost + 1 {
+		number := n.next
+		if n.next++; n.next > lastHost {
+			n.next = firstHost
+		}
+		if !n.taken[number] {
+			n.taken[number] = true
+			return number, nil
+		}
+	}
+	return 0, fmt.Errorf("join a host: all %d addresses are taken", lastHost-firstHost+1)
+}
+
+func (n *Network) free(number int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, number)
+}
+
 // Link is a host's connection to the network.
 type Link struct {
 	// Address of the host.
 	Address   string
 	namespace string
+	left      func()
 
 	mu   sync.Mutex
 	cuts map[int]Cut
@@ -88,7 +113,13 @@ func (l *Link) Command(name string, args ...string) *exec.Cmd {
 }
 
 // Remove takes the host away; its processes must have ended.
-func (l *Link) Remove() error { return run("", "ip", "netns", "del", l.namespace) }
+func (l *Link) Remove() error {
+	err := run("", "ip", "netns", "del", l.namespace)
+	if err == nil {
+		l.left()
+	}
+	return err
+}
 
 // Down takes the host off the network until up is called.
 func (l *Link) Down() (up func() error, err error) {
