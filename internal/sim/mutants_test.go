@@ -38,21 +38,30 @@ var leanings = map[guard.Guard]func(*Config){
 	guard.CutVoidsPromise:   synced(Faults{Rot: true, Machines: true}),
 	guard.WitnessOfMachine:  func(c *Config) { c.EveryBatch, c.Faults.Machines = false, true },
 	// A process lives on beside the one that came in its place, and holds more.
-	guard.FetchSession:    func(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 2, Faults{Zombies: true} },
-	guard.DropKeepsMinISR: func(c *Config) { c.Faults = Faults{Assign: true, Machines: true, Volumes: true} },
-	guard.WitnessOfStart:  func(c *Config) { c.EveryBatch, c.Faults = false, Faults{Volumes: true} },
+	guard.FetchSession:         func(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 2, Faults{Zombies: true} },
+	guard.StaleServing:         quiet,
+	guard.UndecidedUntilMoved:  quiet,
+	guard.FetchOlderEpoch:      quiet,
+	guard.FetchNewerEpoch:      quiet,
+	guard.NeverBelowMinISR:     func(c *Config) { c.Replicas, c.MinISR, c.EveryBatch, c.Faults = 3, 2, false, Faults{Machines: true} },
+	guard.JoinWithFetchSession: func(c *Config) { c.Replicas, c.MinISR, c.Faults = 2, 1, Faults{Zombies: true, Machines: true} },
+	guard.DropKeepsMinISR:      func(c *Config) { c.Faults = Faults{Assign: true, Machines: true, Volumes: true} },
+	guard.WitnessOfStart:       func(c *Config) { c.EveryBatch, c.Faults = false, Faults{Volumes: true} },
 
 	// Of three, the third leads without what the other two hold.
 	guard.FetchedUpToRequestEpoch: func(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 1, Faults{} },
 
 	guard.OneHistory: put, guard.FrozenRecordIdle: put, guard.CutOtherHistory: put, guard.StartOfSession: put,
-	guard.RecoveryHearsAnew: put, guard.RecoveryStrikesOthers: put, guard.EpochDurable: put,
+	guard.MarkRegression: put, guard.RecoveryHearsAnew: put, guard.RecoveryStrikesOthers: put, guard.EpochDurable: put,
 }
 
 // put is a shape in which the record is put back, and not much else happens.
 func put(c *Config) {
 	c.Faults = Faults{Record: true, Midway: c.Faults.Midway, Zombies: c.Faults.Zombies}
 }
+
+// quiet is one of three replicas in which disks, machines and the record are sound.
+func quiet(c *Config) { c.Replicas, c.MinISR, c.Faults = 3, 1+c.MinISR%2, Faults{} }
 
 // synced is one in which every batch is.
 func synced(f Faults) func(*Config) {

@@ -124,6 +124,9 @@ func fetchName(q core.FetchRequest) string {
 // answerFetch sends the answer off; what it holds is read then, or later, when the log
 // may be another one.
 func (w *world) answerFetch(p *process, n *node.Node, f *fetchPacket, a core.FetchAnswer, err error) {
+	if err == nil {
+		p.fetched = p.clock()
+	}
 	out := &answerPacket{from: p, to: f.from, query: f.query, connection: f.fetch.Connection, err: err, astray: !w.store.line.has(n.Core().Record())}
 	if err == nil {
 		maxBytes := 1 << 20

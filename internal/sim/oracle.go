@@ -299,7 +299,11 @@ func (o *oracle) commit(p *process, hw epoch.Offset) {
 			o.w.fail("I13", "%s is committed at offsets %d and %d", e, was, off)
 		}
 		o.place[e.value] = off
-		o.committed = append(o.committed, commitment{entry: e, by: rec.LeaderEpoch, minISR: rec.MinISR})
+		minISR := rec.MinISR
+		if o.unclean > 0 { // it may have been committed before, and by fewer
+			minISR = min(minISR, len(rec.ISR))
+		}
+		o.committed = append(o.committed, commitment{entry: e, by: rec.LeaderEpoch, minISR: minISR})
 		o.w.say("  %s commits %s at offset %d", p, e, off)
 	}
 }
@@ -321,6 +325,7 @@ func (o *oracle) complete(p *process, e epoch.LeaderEpoch) {
 // committed (I5, I6), if the volume that the record knows is the one that they have.
 func (o *oracle) step() {
 	rec := o.w.store.current().Record
+	o.replaced(rec)
 	if u := rec.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
 		return // nobody knows yet what is lost
 	}

@@ -32,17 +32,48 @@ func (o *oracle) acknowledged(p *process, values []uint32, base epoch.Offset) {
 	}
 }
 
+// replaced notes since when a leader's epoch is not the newest any more.
+func (o *oracle) replaced(rec epoch.Record) {
+	for _, p := range o.w.procs {
+		if p.node == nil || p.node.Core().Role() != core.Leader {
+			p.replaced = 0
+			continue
+		}
+		switch e := p.node.Core().Record().LeaderEpoch; {
+		case e >= rec.LeaderEpoch:
+			p.replaced = 0
+		case p.replaced == 0 || p.replacedIn != e:
+			p.replaced, p.replacedIn = max(p.clock(), 1), e
+		}
+	}
+}
+
+// stale judges a leader that has appended what does not wait for the high watermark
+// (rule 8): it can renew nothing once there is a newer epoch, and goes on for a lease's
+// duration, or while it is fetched from.
+func (o *oracle) stale(p *process, v uint32) {
+	lease, now := o.w.cfg.Lease, p.clock()
+	if p.replaced > 0 && now-p.replaced > lease && now-p.fetched > lease && len(p.node.Core().Record().Replicas) > 1 && !o.w.store.line.left {
+		o.w.fail("R8", "%s leads an epoch that ended %s ago, is fetched from by nobody, and takes v%d without acks=all", p, now-p.replaced, v)
+	}
+}
+
 // admitted judges what a leader has appended from an offset on: nothing that was sent
 // with acks=all while it knew fewer members of the ISR to be live than min ISR. It could
 // only time out, and its client would not know what became of it.
 func (o *oracle) admitted(p *process, live int, from epoch.Offset, sent []*producePacket) {
-	if p.dead || p.node.Core().Role() != core.Leader || live >= p.node.Core().Record().MinISR {
+	if p.dead || p.node.Core().Role() != core.Leader {
 		return
 	}
+	o.replaced(o.w.store.current().Record)
 	for off := from; off < p.mirror.end(); off++ {
 		e, _ := p.mirror.at(off)
 		for _, q := range sent {
-			if q.producer.acks == core.AcksAll && slices.Contains(q.sending.values, e.value) {
+			switch {
+			case !slices.Contains(q.sending.values, e.value):
+			case q.producer.acks != core.AcksAll:
+				o.stale(p, e.value)
+			case live < p.node.Core().Record().MinISR:
 				o.w.fail("min ISR", "%s appends v%d, sent with acks=all, while it knows %d members of the ISR to be live, and min ISR is %d", p, e.value, live, p.node.Core().Record().MinISR)
 				return
 			}

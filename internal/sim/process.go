@@ -47,7 +47,11 @@ type process struct {
 	mirror   *mirror
 	ledEpoch epoch.LeaderEpoch
 	ledHW    epoch.Offset
-	shown    string // in the trace
+	// Of its own clock: since when there is a newer leader epoch than the one that it
+	// leads, 0 if there is none, and when it was last fetched from.
+	replaced, fetched time.Duration
+	replacedIn        epoch.LeaderEpoch
+	shown             string // in the trace
 }
 
 func (p *process) String() string {
