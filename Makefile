@@ -68,7 +68,13 @@ image: ## one image with both binaries, without Docker; a running local cluster 
 .PHONY: test
 test: lab ## unit, scenario and API server tests, with the race detector
 	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev ip:iproute2 nft:nftables
-	$(GOTEST) $(TESTFLAGS) ./...
+	@kafka=$$(hack/kafka.sh try); [ -d "$$kafka" ] || echo "skipping test/kafka: $$kafka"; \
+	TIDEMARK_KAFKA=$$kafka $(GOTEST) $(TESTFLAGS) ./...
+
+.PHONY: kafka
+kafka: ## the log's files against Apache Kafka itself: its tools read ours, its brokers serve ours, we serve theirs
+	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev
+	TIDEMARK_KAFKA=$$(hack/kafka.sh try) $(GOTEST) $(TESTFLAGS) ./test/kafka -count 1 -v
 
 .PHONY: sim
 sim: ## simulated partitions, every step judged: SEEDS=2000 seeds of STEPS=600 steps, from seed FIRST=1 on

@@ -38,7 +38,7 @@ func TestDirectoryIsKafkasByteForByte(t *testing.T) {
 		"replication-offset-checkpoint":     "0\n1\norders 0 5\n",
 		"recovery-point-offset-checkpoint":  "0\n1\norders 0 7\n",
 		"orders-0/leader-epoch-checkpoint":  "0\n2\n3 0\n5 2\n",
-		"orders-0/partition.metadata":       "version: 0\ntopic_id: AQIDBAUGBwgJCgsMDQ4PEA\n",
+		"orders-0/partition.metadata":       "version: 0\ntopic_id: AQIDBAUGBwgJCgsMDQ4PEA",
 		"orders-0/00000000000000000004.log": string(slices.Concat(fetched(one(4), 4, 5), fetched(batch.NewBuilder().Producer(7, 2, 10).Record(2000, nil, []byte("a")).Record(2001, nil, []byte("b")).Build(), 5, 5))),
 		"orders-0/00000000000000000000.log": string(slices.Concat(fetched(one(0), 0, 3), fetched(one(1), 1, 3), fetched(one(2), 2, 5), fetched(one(3), 3, 5))),
 		// A batch is 72 bytes, the interval too: the entry of the third batch is the

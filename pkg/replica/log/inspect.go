@@ -133,10 +133,11 @@ func (in *Inspector) whole(name string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Epochs reads leader-epoch-checkpoint. A missing file is fs.ErrNotExist.
+// Epochs reads leader-epoch-checkpoint. A missing file is fs.ErrNotExist; an empty one,
+// with which Kafka begins, an empty cache.
 func (in *Inspector) Epochs() (epoch.Cache, error) {
 	b, err := in.whole(path.Join(in.Name, epochFile), checkpointLimit)
-	if err != nil {
+	if err != nil || len(b) == 0 {
 		return epoch.Cache{}, err
 	}
 	return parseEpochs(b)
@@ -171,6 +172,9 @@ func (in *Inspector) Checkpoints() [3]Checkpoint {
 		if err != nil {
 			out[i].Err = err
 			continue
+		}
+		if len(b) == 0 {
+			continue // as Kafka begins it
 		}
 		lines, err := parseOffsets(b)
 		out[i].Err = err

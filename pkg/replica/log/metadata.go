@@ -27,7 +27,7 @@ func parseMetadata(data []byte) (epoch.UUID, error) {
 }
 
 func formatMetadata(id epoch.UUID) []byte {
-	return fmt.Appendf(nil, "version: 0\ntopic_id: %s\n", id)
+	return fmt.Appendf(nil, "version: 0\ntopic_id: %s", id) // no newline at its end: as Kafka writes it
 }
 
 // claimDirectory checks that the directory belongs to the topic id, or makes an

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 )
 
 // Severity says what a finding means for the log.
@@ -58,6 +59,8 @@ type Summary struct {
 	Start, End epoch.Offset
 	// Latest is the newest leader epoch, of batches or checkpoint.
 	Latest epoch.LeaderEpoch
+	// ProducerID is the greatest that batches or snapshots name, -1 for none.
+	ProducerID int64
 
 	// What Tidemark's log does not take, without being damaged:
 
@@ -127,7 +130,6 @@ type verifier struct {
 	producers     *ProducerState
 	transactional map[int64]bool         // producers of transactions, which markers change
 	open          map[int64]epoch.Offset // producers with an open transaction
-	newest        int64                  // greatest timestamp so far
 	snapshots     []epoch.Offset         // not yet compared
 }
 
@@ -143,7 +145,7 @@ type epochRun struct {
 func newVerifier(in *Inspector, report func(Finding)) *verifier {
 	return &verifier{
 		in: in, report: report, bases: in.Segments(), snapshots: in.Snapshots(), producers: newProducerState(),
-		transactional: map[int64]bool{}, open: map[int64]epoch.Offset{}, newest: -1, sum: Summary{Latest: epoch.NoEpoch}, epochBefore: epoch.NoEpoch,
+		transactional: map[int64]bool{}, open: map[int64]epoch.Offset{}, sum: Summary{Latest: epoch.NoEpoch, ProducerID: batch.NoProducer}, epochBefore: epoch.NoEpoch,
 	}
 }
 

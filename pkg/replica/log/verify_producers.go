@@ -2,7 +2,6 @@ package log
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
@@ -15,6 +14,7 @@ func (s *segmentCheck) producer(b StoredBatch) {
 	if id < 0 {
 		return
 	}
+	s.sum.ProducerID = max(s.sum.ProducerID, id)
 	if h.Transactional() || h.Control() {
 		s.transactional[id] = true
 	}
@@ -70,12 +70,11 @@ func (v *verifier) compareSnapshot(at epoch.Offset) {
 		v.find(Error, name, -1, remedyRemove, "is of offset %d, inside of a batch", at)
 		return
 	}
-	seen := map[int64]bool{}
+	// That a snapshot lacks a producer says nothing: producers that are silent expire.
 	for i, e := range entries {
-		seen[e.ProducerID] = true
+		v.sum.ProducerID = max(v.sum.ProducerID, e.ProducerID)
 		v.compareProducer(name, snapshotHeader+int64(i)*snapshotEntrySize, at, e)
 	}
-	v.forgotten(name, seen)
 }
 
 func (v *verifier) compareProducer(name string, position int64, at epoch.Offset, e SnapshotEntry) {
@@ -102,22 +101,5 @@ func (v *verifier) compareProducer(name string, position int64, at epoch.Offset,
 	if e != want {
 		wrong("has producer %d at epoch %d, sequence %d, offset %d, and the log at epoch %d, sequence %d, offset %d", e.ProducerID,
 			e.ProducerEpoch, e.LastSequence, e.LastOffset, want.ProducerEpoch, want.LastSequence, want.LastOffset)
-	}
-}
-
-// producerExpiry is after how long producers are forgotten if nobody set it otherwise.
-const producerExpiry = 24 * time.Hour
-
-// forgotten tells of producers that a snapshot lacks although they were not silent for
-// long, by their records' times.
-func (v *verifier) forgotten(name string, seen map[int64]bool) {
-	n := 0
-	for id, p := range v.producers.producers {
-		if !seen[id] && !v.transactional[id] && v.newest-p.lastTimestamp < producerExpiry.Milliseconds() {
-			n++
-		}
-	}
-	if n > 0 {
-		v.find(Warning, name, -1, "right if they expire sooner than after a day; else a retry may be appended twice: "+remedyRemove, "does not know %d producers that had written within a day before", n)
 	}
 }

@@ -77,7 +77,6 @@ func (s *segmentCheck) batch(b StoredBatch) {
 	}
 	s.indexes.batch(b)
 	s.producer(b)
-	s.newest = max(s.newest, h.MaxTimestamp())
 	s.next, s.known, s.lost = h.NextOffset(), true, false
 }
 

@@ -206,7 +206,6 @@ func TestVerifyTellsEveryDamage(t *testing.T) {
 		{"a snapshot of another history", []edit{change(seg(24, suffixSnapshot), otherSequence)}, "error|" + seg(24, suffixSnapshot) + ":10|has producer 70"},
 		{"a snapshot that knows more", []edit{change(seg(24, suffixSnapshot), func(b []byte) []byte { return resum(int64At(10, 99)(b)) })}, "error|" + seg(24, suffixSnapshot) + ":10|the log has none"},
 		{"a snapshot of batches behind it", []edit{change(seg(24, suffixSnapshot), func(b []byte) []byte { return resum(int64At(24, 24)(b)) })}, "error|" + seg(24, suffixSnapshot) + ":10|behind the snapshot"},
-		{"a snapshot that forgot", []edit{put(seg(24, suffixSnapshot), string(newProducerState().encode()))}, "warning|" + seg(24, suffixSnapshot) + "|does not know 2 producers"},
 		{"a snapshot inside of a batch", []edit{put(seg(7, suffixSnapshot), string(newProducerState().encode()))}, "error|" + seg(7, suffixSnapshot) + "|inside of a batch"},
 		{"a snapshot behind the end", []edit{put(seg(30, suffixSnapshot), string(newProducerState().encode()))}, "error|" + seg(30, suffixSnapshot) + "|the log ends at 24"},
 		{"a broken checkpoint", []edit{put(recoveryPointFile, "0\n")}, "error|" + recoveryPointFile + "|cannot be used"},

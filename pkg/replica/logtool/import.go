@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
 	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
@@ -104,6 +105,7 @@ func refusal(s log.Summary) error {
 		{s.Gaps > 0, "the log has gaps, as compaction leaves them, and Tidemark's offsets have none; " + copyIt},
 		{s.Aborted > 0, "transactions were aborted, and Tidemark would serve their records; " + copyIt + " with isolation.level=read_committed"},
 		{s.OpenTransactions > 0, "a transaction is open; end it first"},
+		{s.ProducerID > replica.LastImportableProducerID, "it knows producer ids at the end of their range; " + copyIt},
 	} {
 		if r.so {
 			return fmt.Errorf("%w: %s", ErrRefused, r.text)
@@ -289,7 +291,8 @@ func (i *importer) publish() error {
 	if err := i.fs.SyncDir(i.dataDir); err != nil {
 		return err
 	}
-	if err := volume.Identify(i.fs, i.dataDir, i.options.Topic, i.topicID, i.options.Replica); err != nil {
+	if err := volume.Identify(i.fs, i.dataDir, volume.Import{Topic: i.options.Topic, TopicID: i.topicID, Replica: i.options.Replica,
+		LeaderEpoch: i.sum.Latest, ProducerID: i.sum.ProducerID}); err != nil {
 		return err
 	}
 	if err := i.fs.Remove(i.stage); err != nil {

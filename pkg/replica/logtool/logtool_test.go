@@ -163,7 +163,8 @@ func TestImportMakesADataDirectory(t *testing.T) {
 	if hw := got["replication-offset-checkpoint"]; hw != "0\n1\nbills 0 4\n" {
 		t.Errorf("high watermark: %q; all that is there counts as committed", hw)
 	}
-	if id := got["meta.properties"]; !strings.Contains(id, "cluster.id="+topicID.String()+"\nnode.id=2\n") || !strings.Contains(id, "tidemark.topic=bills\n") {
+	if id := got["meta.properties"]; !strings.Contains(id, "cluster.id="+topicID.String()+"\nnode.id=2\n") || !strings.Contains(id, "tidemark.topic=bills\n") ||
+		!strings.HasSuffix(id, "tidemark.import.leader.epoch=5\ntidemark.import.producer.id=7\n") {
 		t.Errorf("identity: %q", id)
 	}
 	if _, err := os.Stat(filepath.Join(target, staging)); !errors.Is(err, os.ErrNotExist) {

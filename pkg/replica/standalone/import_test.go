@@ -16,7 +16,11 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/replica/logtool"
 )
 
-// The log has newer leader epochs than a new record would begin with.
+// firstID is the producer id that the first process of a new record gives out first.
+const firstID = 2<<31 + 1
+
+// The log has newer leader epochs than a new record would begin with, and a batch of the
+// producer id, epoch and sequence number that the first client would get.
 func TestAnImportedLogIsServed(t *testing.T) {
 	source := t.TempDir()
 	l, _, err := log.Open(vfs.OS{}, source, log.Config{Topic: "old", TopicID: epoch.UUID{7}}, true, logr.Discard())
@@ -24,7 +28,7 @@ func TestAnImportedLogIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if _, err := l.Append(epoch.LeaderEpoch(10+i), []batch.Batch{batch.NewBuilder().Values(fmt.Sprint(i)).Build()}); err != nil {
+		if _, err := l.Append(epoch.LeaderEpoch(10+i), []batch.Batch{batch.NewBuilder().Producer(firstID, 0, int32(i)).Values(fmt.Sprint(i)).Build()}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/epoch/recordfile"
 	"github.com/tidemark-io/tidemark/pkg/replica"
-	"github.com/tidemark-io/tidemark/pkg/replica/log"
 	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
@@ -50,7 +49,11 @@ func Config(o Options, logger logr.Logger) (replica.Config, func(), error) {
 		return replica.Config{}, nil, err
 	}
 	volumeDir := filepath.Join(o.DataDir, "volume")
-	records, id, err := openRecord(o.DataDir, imported{volumeDir, o.Topic})
+	from, err := imported(volumeDir, o.Topic)
+	if err != nil {
+		return replica.Config{}, nil, fmt.Errorf("look for an imported log: %w", err)
+	}
+	records, id, err := openRecord(o.DataDir, from)
 	if err != nil {
 		return replica.Config{}, nil, err
 	}
@@ -85,35 +88,22 @@ func advertised(listen string) (epoch.Address, error) {
 // topicIDFile keeps the topic id beside the record: it is given once.
 const topicIDFile = "topic.id"
 
-// imported is the volume of a topic that `replica log import` may have made.
-type imported struct{ dir, topic string }
-
-// topicID is that of an imported log.
-func (i imported) topicID() (epoch.UUID, bool, error) {
-	return volume.Imported(vfs.OS{}, i.dir, i.topic)
-}
-
-// newestEpoch is the leader epoch that the elections of a new record have to go on from:
-// that of an imported log, else 0. A log that is newer than its record would be taken for
-// the sign of a record that went backwards.
-func (i imported) newestEpoch() (epoch.LeaderEpoch, error) {
-	if _, ok, err := i.topicID(); !ok || err != nil {
-		return 0, err
+// imported is what `replica log import` left in the volume, the zero value if that is not there
+// or of another topic, which the start then refuses.
+func imported(dir, topic string) (volume.Import, error) {
+	i, ok, err := volume.Imported(vfs.OS{}, dir)
+	if err != nil || !ok || i.Topic != topic {
+		return volume.Import{}, err
 	}
-	in, err := log.Inspect(os.DirFS(i.dir), i.topic+"-0")
-	if err != nil {
-		return 0, err
-	}
-	c, err := in.Epochs()
-	return max(c.Latest(), 0), err
+	return i, nil
 }
 
 // openRecord opens the record's file, or makes a new partition of one replica.
-func openRecord(dir string, from imported) (*recordfile.Store, epoch.UUID, error) {
+func openRecord(dir string, from volume.Import) (*recordfile.Store, epoch.UUID, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, epoch.UUID{}, fmt.Errorf("make --data-dir: %w", err)
 	}
-	id, err := topicID(filepath.Join(dir, topicIDFile), from)
+	id, err := topicID(filepath.Join(dir, topicIDFile), from.TopicID)
 	if err != nil {
 		return nil, id, err
 	}
@@ -135,18 +125,19 @@ func openRecord(dir string, from imported) (*recordfile.Store, epoch.UUID, error
 	return records, id, nil
 }
 
-func createRecord(records *recordfile.Store, id epoch.UUID, from imported) error {
-	newest, err := from.newestEpoch()
-	if err != nil {
-		return fmt.Errorf("read the leader epochs of the imported log: %w", err)
-	}
+// createRecord makes the record of a new partition, or that of an imported log: a log that
+// is newer than its record would be taken for the sign of a record that went backwards.
+func createRecord(records *recordfile.Store, id epoch.UUID, from volume.Import) error {
 	r := epoch.New(id, []epoch.ReplicaID{0}, 1, epoch.ChangeID(rand.Text()))
-	r.LeaderEpoch, r.Changes[0].LeaderEpoch = newest, newest
-	_, err = records.Create(context.Background(), r)
+	if !from.TopicID.IsZero() {
+		r.LeaderEpoch, r.PartitionEpoch = max(from.LeaderEpoch, 0), replica.PartitionEpochFor(from.ProducerID)
+		r.Changes[0].LeaderEpoch, r.Changes[0].PartitionEpoch = r.LeaderEpoch, r.PartitionEpoch
+	}
+	_, err := records.Create(context.Background(), r)
 	return err
 }
 
-func topicID(name string, from imported) (epoch.UUID, error) {
+func topicID(name string, imported epoch.UUID) (epoch.UUID, error) {
 	b, err := os.ReadFile(name)
 	if err == nil {
 		id, err := epoch.ParseUUID(strings.TrimSpace(string(b)))
@@ -158,11 +149,8 @@ func topicID(name string, from imported) (epoch.UUID, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return epoch.UUID{}, err
 	}
-	id, ok, err := from.topicID()
-	if err != nil {
-		return id, err
-	}
-	if !ok {
+	id := imported
+	if id.IsZero() {
 		_, _ = rand.Read(id[:]) // never fails (crypto/rand)
 	}
 	return id, vfs.WriteFileAtomic(vfs.OS{}, name, []byte(id.String()+"\n"))

@@ -31,17 +31,9 @@ func (m identity) format() []byte {
 // parseIdentity reads what format wrote. Keys that are not known are passed over, as
 // Kafka does.
 func parseIdentity(b []byte) (identity, error) {
-	values := map[string]string{}
-	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
-		line := strings.TrimSpace(s.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if !ok {
-			return identity{}, fmt.Errorf("%s: line %.40q is not key=value", metaFile, line)
-		}
-		values[key] = value
+	values, err := properties(b)
+	if err != nil {
+		return identity{}, err
 	}
 	if values["version"] != "1" {
 		return identity{}, fmt.Errorf("%s: version %.20q, expected 1", metaFile, values["version"])
@@ -58,6 +50,23 @@ func parseIdentity(b []byte) (identity, error) {
 		}
 	}
 	return m, nil
+}
+
+// properties are the lines of meta.properties.
+func properties(b []byte) (map[string]string, error) {
+	values := map[string]string{}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		line := strings.TrimSpace(s.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s: line %.40q is not key=value", metaFile, line)
+		}
+		values[key] = value
+	}
+	return values, nil
 }
 
 func newUUID() epoch.UUID {
