@@ -117,6 +117,12 @@ func (s *source) take(n int64) ([]byte, error) {
 // varint reads a zig-zag number and takes its length off *left, the bytes that
 // remain of the record around it.
 func (s *source) varint(left *int64) (int64, error) {
+	if len(s.b) > 0 && s.b[0] < 0x80 { // nearly all are one byte
+		c := s.b[0]
+		s.b = s.b[1:]
+		*left--
+		return int64(c>>1) ^ -int64(c&1), nil
+	}
 	var u uint64
 	for i := range binary.MaxVarintLen64 {
 		c, err := s.readByte()

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,17 +19,18 @@ import (
 type Client struct {
 	mu            sync.Mutex
 	nc            net.Conn
+	in            *bufio.Reader // a small response, with its size, is one read
 	format        *kmsg.RequestFormatter
 	maxBytes      int
 	correlationID int32
 	broken        error
-	out, in       []byte
+	out, body     []byte
 }
 
 // NewClient takes over the connection. clientID goes into every request; a replica
 // sends its start id. A response larger than maxResponseBytes is refused.
 func NewClient(nc net.Conn, clientID string, maxResponseBytes int) *Client {
-	return &Client{nc: nc, format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)), maxBytes: maxResponseBytes}
+	return &Client{nc: nc, in: bufio.NewReaderSize(nc, 4<<10), format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)), maxBytes: maxResponseBytes}
 }
 
 // Close closes the connection. A Do under way fails.
@@ -75,7 +77,7 @@ func (c *Client) roundTrip(req kmsg.Request) (kmsg.Response, error) {
 	}
 	resp := req.ResponseKind()
 	resp.SetVersion(req.GetVersion())
-	body, err := c.body(resp)
+	body, err := c.answer(resp)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (c *Client) roundTrip(req kmsg.Request) (kmsg.Response, error) {
 // come in.
 func (c *Client) readFrame() error {
 	var head [4]byte
-	if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return noEOF(err)
 	}
 	size := int32(binary.BigEndian.Uint32(head[:]))
@@ -97,27 +99,27 @@ func (c *Client) readFrame() error {
 		return fmt.Errorf("response of %d bytes is not between 4 and %d", size, c.maxBytes)
 	}
 	const step = 1 << maxBufferBits
-	c.in = c.in[:0]
-	for have := 0; have < int(size); have = len(c.in) {
-		want := min(int(size), max(cap(c.in), have+step))
-		if want > cap(c.in) {
-			c.in = append(make([]byte, 0, min(int(size), max(want, 2*cap(c.in)))), c.in...)
-			want = cap(c.in)
+	c.body = c.body[:0]
+	for have := 0; have < int(size); have = len(c.body) {
+		want := min(int(size), max(cap(c.body), have+step))
+		if want > cap(c.body) {
+			c.body = append(make([]byte, 0, min(int(size), max(want, 2*cap(c.body)))), c.body...)
+			want = cap(c.body)
 		}
-		c.in = c.in[:min(want, int(size))]
-		if _, err := io.ReadFull(c.nc, c.in[have:]); err != nil {
+		c.body = c.body[:min(want, int(size))]
+		if _, err := io.ReadFull(c.in, c.body[have:]); err != nil {
 			return noEOF(err)
 		}
 	}
 	return nil
 }
 
-// body checks the response's header and returns what follows it.
-func (c *Client) body(resp kmsg.Response) ([]byte, error) {
-	if got := int32(binary.BigEndian.Uint32(c.in)); got != c.correlationID {
+// answer checks the response's header and returns what follows it.
+func (c *Client) answer(resp kmsg.Response) ([]byte, error) {
+	if got := int32(binary.BigEndian.Uint32(c.body)); got != c.correlationID {
 		return nil, fmt.Errorf("response carries correlation id %d instead of %d", got, c.correlationID)
 	}
-	body := c.in[4:]
+	body := c.body[4:]
 	if !resp.IsFlexible() || resp.Key() == keyAPIVersions {
 		return body, nil
 	}

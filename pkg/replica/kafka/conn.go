@@ -211,39 +211,13 @@ func (c *conn) answer(x *exchange) error {
 	if err != nil || resp == nil {
 		return err
 	}
-	buf := appendResponse(getBuffer(responseSizeHint(resp))[:0], x.correlationID, resp)
+	out := encodeResponse(x.correlationID, resp)
+	err = writeAll(c.nc, out.pieces, c.limits.StallTimeout)
 	x.done()
-	err = c.writeAll(buf)
-	c.metrics.sent.Add(float64(len(buf)))
-	putBuffer(buf)
-	return err
-}
-
-// responseSizeHint saves growing the buffer for the one response that is large.
-func responseSizeHint(resp kmsg.Response) int {
-	n := 1 << minBufferBits
-	if f, ok := resp.(*kmsg.FetchResponse); ok {
-		for _, t := range f.Topics {
-			for _, p := range t.Partitions {
-				n += len(p.RecordBatches)
-			}
-		}
-	}
-	return n
-}
-
-// writeAll writes with a new deadline for every chunk, as readFull reads.
-func (c *conn) writeAll(b []byte) error {
-	const chunk = 256 << 10
-	for len(b) > 0 {
-		if err := c.nc.SetWriteDeadline(time.Now().Add(c.limits.StallTimeout)); err != nil {
-			return err
-		}
-		n, err := c.nc.Write(b[:min(len(b), chunk)])
-		if err != nil {
-			return fmt.Errorf("write a response: %w", err)
-		}
-		b = b[n:]
+	c.metrics.sent.Add(float64(out.size))
+	putBuffer(out.buffer)
+	if err != nil {
+		return fmt.Errorf("write a response: %w", err)
 	}
 	return nil
 }

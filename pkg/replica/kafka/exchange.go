@@ -20,7 +20,7 @@ type exchange struct {
 	frame *frame
 	// wait gives the response; nil, nil means that there is none (acks=0).
 	wait func() (kmsg.Response, error)
-	// after, if set, runs when the response has been encoded.
+	// after, if set, runs when the response has been written, or was given up.
 	after func()
 }
 
