@@ -32,9 +32,15 @@ type bench struct {
 	missing []string
 }
 
+// ports is how many all systems together take.
+const ports = 60
+
 func run(ctx context.Context, p plan) (err error) {
 	d, err := machine.Describe(p.dir)
 	if err != nil {
+		return err
+	}
+	if p.port, err = machine.Ports(p.port, ports); err != nil {
 		return err
 	}
 	b := &bench{plan: p, machine: d, json: io.Discard, begun: time.Now(), peak: map[string]float64{}}
@@ -86,6 +92,9 @@ func (b *bench) open(ctx context.Context, name string) (system.System, error) {
 	client := franz.Options{Linger: b.linger}
 	switch name {
 	case "tidemark":
+		if b.pprof {
+			b.tell("profiles of the replicas: http://127.0.0.1:{%d,%d,%d}/debug/pprof/", b.port+3, b.port+7, b.port+11)
+		}
 		return tidemark.System{Options: tidemark.Options{Program: b.replica, Dir: b.dir, Port: b.port, Pprof: b.pprof, Version: b.machine.Commit, Client: client}}, nil
 	case "kafka":
 		return kafka.Start(ctx, kafka.Options{Script: b.kafka, Dir: b.dir, Port: b.port + 20, Client: client})

@@ -23,7 +23,9 @@ const (
 	files         = "files"
 )
 
-const kindCopy, kindSync, kindGathered = "copy", "sync", "gathered"
+const kindCopy, kindPages, kindSync, kindGathered = "copy", "pages", "sync", "gathered"
+
+const firstMegabytes, laterMegabytes = "megabytesPerSecondOfFirst256MiB", "megabytesPerSecondAfter2GiB"
 
 // idle is the memory of servers that have nothing to do.
 func (b *bench) idle(ctx context.Context, s system.System) error {
@@ -46,33 +48,30 @@ func (b *bench) idle(ctx context.Context, s system.System) error {
 }
 
 // fetches reads what a case has written, from the page cache and from the disk.
-func (b *bench) fetches(ctx context.Context, s system.System, l *loaded) error {
+func (b *bench) fetches(ctx context.Context, s system.System, l *loaded) (rows [2]report.Row, err error) {
 	records := min(l.written, b.fetchBytes/uint64(l.size))
 	var dirs []string
 	for _, server := range l.Servers() {
 		dirs = append(dirs, server.Dir)
 	}
-	for _, from := range []string{"cached", "cold"} {
-		samples, err := l.repeat(func() (report.Sample, error) {
+	for i, from := range []string{"cached", "cold"} {
+		row := l.row(measureFetch, s.Info().Name, nil)
+		row.Note, row.Producers = from, 0
+		for range b.repeat {
 			if from == "cold" {
 				if err := machine.Forget(dirs...); err != nil {
-					return nil, fmt.Errorf("drop the page cache: %w", err)
+					return rows, fmt.Errorf("drop the page cache: %w", err)
 				}
 			}
-			return l.fetch(ctx, records)
-		})
-		if err != nil {
-			return fmt.Errorf("fetch, %s: %w", from, err)
+			one, err := l.fetch(ctx, records)
+			if err != nil {
+				return rows, fmt.Errorf("fetch, %s: %w", from, err)
+			}
+			row.Samples = append(row.Samples, one)
 		}
-		row := l.row(measureFetch, s.Info().Name, samples)
-		row.Note, row.Producers = from, 0
-		m, _ := row.Median(megabytesPerSecond)
-		b.tell("%s, fetch of %d bytes, %s: %s MB/s", s.Info().Name, l.size, from, report.Number(m))
-		if err := b.add(row); err != nil {
-			return err
-		}
+		rows[i] = row
 	}
-	return nil
+	return rows, nil
 }
 
 func (l *loaded) fetch(ctx context.Context, records uint64) (report.Sample, error) {
@@ -162,6 +161,13 @@ func (b *bench) floors(ctx context.Context) error {
 	m, _ := row.Median(megabytesPerSecond)
 	b.tell("bare copy: %s MB/s", report.Number(m))
 	if err := b.add(row); err != nil {
+		return err
+	}
+	pages, err := floor.Pages(b.dir)
+	if err != nil {
+		return err
+	}
+	if err := b.add(report.Row{Kind: kindPages, Samples: []report.Sample{{firstMegabytes: pages.First / 1e6, laterMegabytes: pages.Later / 1e6}}}); err != nil {
 		return err
 	}
 	for _, n := range []int{1, 3} {

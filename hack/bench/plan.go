@@ -20,6 +20,8 @@ type plan struct {
 	sizes, producers  []int
 
 	duration, warmup, linger  time.Duration
+	rousing                   time.Duration
+	runBytes                  uint64
 	repeat                    int
 	seed                      uint64
 	inFlightBytes             int
@@ -57,31 +59,33 @@ func (p plan) inFlight(size, n int) int {
 
 func parsePlan(f *flag.FlagSet, args []string) (plan, error) {
 	var p plan
-	full := f.Bool("full", false, "all systems, and five seconds for every run instead of one")
+	full := f.Bool("full", false, "all systems, three seconds for every run instead of one, and five repeats")
 	systems := f.String("systems", "", "comma-separated, of tidemark, kafka, nats (default tidemark; with -full all of them)")
 	measures := f.String("measure", strings.Join(allMeasures, ","), "what to measure")
 	flushes := f.String("flush", "Never,EveryBatch", "when data become durable")
 	acks := f.String("acks", "1,all", "replicas that hold a record before it is acknowledged")
 	sizes := f.String("sizes", "100,1024,65536", "`bytes` of a record's value")
 	producers := f.String("producers", "1,16", "numbers of producers")
-	f.DurationVar(&p.duration, "duration", 0, "length of one run (default 1s; with -full 5s)")
+	f.DurationVar(&p.duration, "duration", 0, "length of one run (default 1s; with -full 3s)")
 	f.DurationVar(&p.warmup, "warmup", 0, "length of the run before the first one that counts (default half of -duration)")
+	f.DurationVar(&p.rousing, "rouse", 20*time.Second, "length of the load that Kafka and NATS get before their first case")
+	f.Uint64Var(&p.runBytes, "run-bytes", 160<<20, "bytes after which a run ends before its time; 0 for no limit")
 	f.DurationVar(&p.linger, "linger", 0, "how long a Kafka producer waits for a batch to grow")
-	f.IntVar(&p.repeat, "repeat", 3, "runs of each case; the median is shown")
+	f.IntVar(&p.repeat, "repeat", 0, "runs of each case; the median is shown (default 3; with -full 5)")
 	f.Uint64Var(&p.seed, "seed", 1, "of the records' random values")
 	f.IntVar(&p.inFlightBytes, "in-flight-bytes", 8<<20, "closed loop: bytes under way, of all producers together")
 	f.IntVar(&p.inFlightRecords, "in-flight-records", 1<<15, "closed loop: records under way, of all producers together")
 	f.Uint64Var(&p.fetchBytes, "fetch-bytes", 256<<20, "bytes that a consumer reads at most")
-	f.Uint64Var(&p.restartBytes, "restart-bytes", 0, "bytes in the log when a server is killed (default 512 MiB; with -full 2 GiB)")
-	f.Uint64Var(&p.copyBytes, "copy-bytes", 512<<20, "bytes that the bare copy moves")
+	f.Uint64Var(&p.restartBytes, "restart-bytes", 0, "bytes in the log when a server is killed (default 256 MiB; with -full 1 GiB)")
+	f.Uint64Var(&p.copyBytes, "copy-bytes", 256<<20, "bytes that the bare copy moves")
 	f.StringVar(&p.dir, "dir", "", "directory for all data, on the disk to measure (default a new one in TMPDIR)")
 	f.StringVar(&p.replica, "replica", "", "program of hack/bench/cmd/replica")
 	f.StringVar(&p.nats, "nats", "", "the program nats-server")
 	f.StringVar(&p.kafka, "kafka", "", "the script hack/kafka.sh")
 	f.StringVar(&p.markdown, "out", "", "write the tables to this `file`, too")
 	f.StringVar(&p.jsonLines, "json", "", "write everything as lines of JSON to this `file`")
-	f.IntVar(&p.port, "port", 29092, "first of the ports on 127.0.0.1")
-	f.BoolVar(&p.pprof, "pprof", false, "replicas serve net/http/pprof; the ports are -port + 3, + 7 and + 11")
+	f.IntVar(&p.port, "port", 29092, "first of the ports on 127.0.0.1; the next free ones are taken")
+	f.BoolVar(&p.pprof, "pprof", false, "replicas serve net/http/pprof, at ports that are told")
 	if err := f.Parse(args); err != nil {
 		return p, err
 	}
@@ -91,7 +95,13 @@ func parsePlan(f *flag.FlagSet, args []string) (plan, error) {
 		}
 		return s
 	}
-	p.duration = or(p.duration, short(time.Second, 5*time.Second))
+	p.duration = or(p.duration, short(time.Second, 3*time.Second))
+	if p.repeat == 0 {
+		p.repeat = 3
+		if *full {
+			p.repeat = 5
+		}
+	}
 	p.warmup = or(p.warmup, p.duration/2)
 	if *systems == "" {
 		*systems = "tidemark"
@@ -100,9 +110,9 @@ func parsePlan(f *flag.FlagSet, args []string) (plan, error) {
 		}
 	}
 	if p.restartBytes == 0 {
-		p.restartBytes = 512 << 20
+		p.restartBytes = 256 << 20
 		if *full {
-			p.restartBytes = 2 << 30
+			p.restartBytes = 1 << 30
 		}
 	}
 	for _, c := range []struct {

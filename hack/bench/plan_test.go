@@ -19,20 +19,20 @@ func TestFullMeansAllSystemsAndLongerRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := parse(t, "-full", "-repeat=5")
+	full, err := parse(t, "-full", "-repeat=7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(short.systems, []string{"tidemark"}) || !slices.Equal(full.systems, allSystems) {
 		t.Errorf("systems are %v, with -full %v", short.systems, full.systems)
 	}
-	if short.duration != time.Second || full.duration != 5*time.Second || full.repeat != 5 {
+	if short.duration != time.Second || full.duration != 3*time.Second || full.repeat != 7 {
 		t.Errorf("runs last %v, with -full %v, repeated %d times", short.duration, full.duration, full.repeat)
 	}
 }
 
 func TestWhatIsNotKnownIsRefused(t *testing.T) {
-	for _, bad := range []string{"-systems=redis", "-acks=2", "-flush=Always", "-measure=luck", "-sizes=0", "-producers=x", "-repeat=0"} {
+	for _, bad := range []string{"-systems=redis", "-acks=2", "-flush=Always", "-measure=luck", "-sizes=0", "-producers=x", "-repeat=-1"} {
 		if _, err := parse(t, bad); err == nil {
 			t.Errorf("%s was taken", bad)
 		}

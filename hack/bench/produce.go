@@ -59,49 +59,63 @@ type loaded struct {
 	written   uint64 // records
 }
 
-// shape measures one case, on a log of its own.
+// shape measures one case: every repeat on a log of its own, first the highest rate, and
+// then the latency at half of it.
 func (b *bench) shape(ctx context.Context, s system.System, c shape) error {
+	name := s.Info().Name
+	produced, latency := c.row(measureProduce, name, nil), c.row(measureLatency, name, nil)
+	var fetched [2]report.Row
+	for i := range b.repeat {
+		if err := b.once(ctx, s, c, i == b.repeat-1, &produced, &latency, &fetched); err != nil {
+			return err
+		}
+	}
+	rate, _ := produced.Median(recordsPerSecond)
+	late, _ := latency.Median(p99)
+	b.tell("%s, %v: %s records/s, p99 at half of that %s ms", name, c, report.Number(rate), report.Number(late))
+	for _, r := range append([]report.Row{produced, latency}, fetched[:]...) {
+		if len(r.Samples) == 0 || !b.wants(r.Kind) {
+			continue
+		}
+		if err := b.add(r); err != nil {
+			return err
+		}
+	}
+	if b.wants(measureFloor) && name == tidemarkName && c.flush == system.FlushEveryBatch && c.acks == system.AcksAll {
+		return b.gatheredFloor(produced)
+	}
+	return nil
+}
+
+// once is one repeat.
+func (b *bench) once(ctx context.Context, s system.System, c shape, last bool, produced, latency *report.Row, fetched *[2]report.Row) error {
 	l, err := b.load(ctx, s, c)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	if _, err := l.closed(ctx, load.Limit{Duration: b.warmup}); err != nil {
+	if _, err := l.closed(ctx, load.Limit{Duration: b.warmup, Bytes: b.runBytes / 5}); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	row, err := l.repeat(func() (report.Sample, error) { return l.closed(ctx, load.Limit{Duration: b.duration}) })
+	one, err := l.closed(ctx, load.Limit{Duration: b.duration, Bytes: b.runBytes})
 	if err != nil {
 		return err
 	}
-	produced := c.row(measureProduce, s.Info().Name, row)
-	peak, _ := produced.Median(recordsPerSecond)
-	b.tell("%s, %v: %s records/s", s.Info().Name, c, report.Number(peak))
-	if b.wants(measureProduce) {
-		if err := b.add(produced); err != nil {
-			return err
-		}
-	}
+	produced.Samples = append(produced.Samples, one)
 	if err := l.notePeak(s.Info().Name); err != nil {
 		return err
 	}
-	if b.wants(measureFloor) && s.Info().Name == tidemarkName && c.flush == system.FlushEveryBatch && c.acks == system.AcksAll {
-		if err := b.gatheredFloor(produced); err != nil {
-			return err
-		}
-	}
 	if b.wants(measureLatency) {
-		row, err := l.repeat(func() (report.Sample, error) { return l.open(ctx, peak/2, b.duration) })
+		one, err := l.open(ctx, one[recordsPerSecond]/2)
 		if err != nil {
 			return fmt.Errorf("at half of the peak: %w", err)
 		}
-		if err := b.add(c.row(measureLatency, s.Info().Name, row)); err != nil {
-			return err
-		}
+		latency.Samples = append(latency.Samples, one)
 	}
-	if b.wants(measureFetch) && c.flush == system.FlushNever && c.acks == system.AcksAll && c.producers == b.plan.producers[len(b.plan.producers)-1] {
-		return b.fetches(ctx, s, l)
+	if last && b.wants(measureFetch) && c.flush == system.FlushNever && c.acks == system.AcksAll && c.producers == b.producers[len(b.producers)-1] {
+		*fetched, err = b.fetches(ctx, s, l)
 	}
-	return nil
+	return err
 }
 
 // rouse puts load on a system whose processes serve all cases, before the first one:
@@ -112,7 +126,7 @@ func (b *bench) rouse(ctx context.Context, s system.System) error {
 		return err
 	}
 	defer l.close()
-	_, err = l.closed(ctx, load.Limit{Duration: 10 * b.duration})
+	_, err = l.closed(ctx, load.Limit{Duration: b.rousing})
 	return err
 }
 
@@ -152,17 +166,6 @@ func (l *loaded) close() {
 	l.Close()
 }
 
-func (l *loaded) repeat(measure func() (report.Sample, error)) (all []report.Sample, err error) {
-	for range l.bench.plan.repeat {
-		s, err := measure()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
-}
-
 // closed runs a closed loop.
 func (l *loaded) closed(ctx context.Context, limit load.Limit) (report.Sample, error) {
 	n := l.bench.inFlight(l.size, len(l.producers))
@@ -170,7 +173,11 @@ func (l *loaded) closed(ctx context.Context, limit load.Limit) (report.Sample, e
 }
 
 // open runs an open loop.
-func (l *loaded) open(ctx context.Context, rate float64, d time.Duration) (report.Sample, error) {
+func (l *loaded) open(ctx context.Context, rate float64) (report.Sample, error) {
+	d := l.bench.duration
+	if most := float64(l.bench.runBytes) / float64(l.size) / rate; l.bench.runBytes > 0 {
+		d = min(d, time.Duration(most*float64(time.Second)))
+	}
 	s, err := l.sample(ctx, func() (load.Run, error) { return load.Open(ctx, l.producers, rate, l.values, d) })
 	if err == nil {
 		s[offeredPerSecond] = rate

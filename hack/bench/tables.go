@@ -25,8 +25,8 @@ func (b *bench) write(w io.Writer) {
 	fmt.Fprintf(w, "Commit %s, %s. %d cores (%s), %.1f GiB of memory, %s, %s on %s. Load average before: %s.\n\n", d.Commit, d.Go, d.Cores, d.Processor,
 		d.MemoryGiB, d.Kernel, d.FileSystem, d.Disk, d.LoadBefore)
 	fmt.Fprintf(w, "Everything, servers and client, ran on the same %d cores, over loopback, with all data on one disk. ", d.Cores)
-	fmt.Fprintf(w, "Each case: a new log, %v to warm up, %d runs of %v; medians, and in parentheses how far the runs lie apart, as (max − min) ÷ median.\n\n",
-		b.warmup, b.repeat, b.duration)
+	fmt.Fprintf(w, "Each case: %d runs, each on a new log, of %v to warm up and %v to measure, but of no more than %d MiB; medians, and in parentheses how far the runs lie apart, as (max − min) ÷ median.\n\n",
+		b.repeat, b.warmup, b.duration, b.runBytes>>20)
 	fmt.Fprintf(w, "    make bench-system ARGS='%s'\n\n", strings.Join(shown(os.Args[1:]), " "))
 	fmt.Fprintf(w, "Client: %s. Closed loop: %d bytes or %d records under way, whichever is less, of all producers together. Seed %d.\n",
 		franz.Options{Linger: b.linger}.Settings(), b.inFlightBytes, b.inFlightRecords, b.seed)
@@ -62,6 +62,7 @@ func (b *bench) write(w io.Writer) {
 	b.rows.Table(w, measureMemory, "Resident memory", systemName, note("when"), report.Value("MiB", residentMiB))
 	b.rows.Table(w, kindCopy, "Floor: the same bytes through three processes to three files, no protocol", report.ValueSpread("MB/s", megabytesPerSecond),
 		report.Value("CPU s/GiB: leader", leaderCPU), report.Value("followers", followersCPU))
+	b.rows.Table(w, kindPages, "Floor: writes to new files, that is to the page cache", report.Value("MB/s of the first 256 MiB", firstMegabytes), report.Value("after 2 GiB", laterMegabytes))
 	b.rows.Table(w, kindSync, "Floor: append and fsync", report.Value("files at once", files), report.Size("append"), report.ValueSpread("per second and file", perSecond),
 		report.Value("MB/s per file", megabytesPerSecond), report.Value("fsync p50 ms", p50), report.Value("p99 ms", p99))
 	b.rows.Table(w, kindGathered, "Floor: append and fsync of what the leader's group commit gathered, three files at once", report.Size("record"), producers,

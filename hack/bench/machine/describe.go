@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,6 +88,11 @@ func mounted(dir string) (fileSystem, disk string, err error) {
 			continue
 		}
 		best, fileSystem, disk = f[1], fmt.Sprintf("%s (%s)", f[2], f[3]), f[0]
+	}
+	if b, err := os.ReadFile("/sys/class/block/" + filepath.Base(disk) + "/size"); err == nil {
+		if sectors, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
+			disk += fmt.Sprintf(" (%d GiB)", sectors>>21)
+		}
 	}
 	return fileSystem, disk, nil
 }

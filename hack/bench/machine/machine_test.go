@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,5 +47,19 @@ func TestBytesOfADirectory(t *testing.T) {
 	}
 	if err := Forget(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPortsInUseAreLeftOut(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	used := ln.Addr().(*net.TCPAddr).Port
+	from := used - 2
+	first, err := Ports(from, 4)
+	if err != nil || first <= used {
+		t.Errorf("from %d on, with %d in use: got %d, %v", from, used, first, err)
 	}
 }

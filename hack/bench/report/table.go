@@ -25,11 +25,12 @@ func Value(head, name string) Column {
 	}}
 }
 
-// ValueSpread shows the median and, behind it, the spread in percent.
+// ValueSpread shows the median and, behind it, the spread in percent; a dash if not all
+// samples have it.
 func ValueSpread(head, name string) Column {
 	return Column{head + " (spread)", func(r Row) string {
 		m, ok := r.Median(name)
-		if !ok {
+		if !ok || len(r.values(name)) < len(r.Samples) {
 			return "–"
 		}
 		return fmt.Sprintf("%s (%.0f %%)", Number(m), 100*r.Spread(name))

@@ -14,11 +14,11 @@ func TestNumbersShowThreeDigits(t *testing.T) {
 }
 
 func TestATableHoldsItsRowsOnly(t *testing.T) {
-	rows := Rows{{Kind: "a", System: "x", Size: 1024, Samples: []Sample{{"v": 1}, {"v": 3}, {"v": 2}}}, {Kind: "b"}}
+	rows := Rows{{Kind: "a", System: "x", Size: 1024, Samples: []Sample{{"v": 1, "u": 1}, {"v": 3}, {"v": 2}}}, {Kind: "b"}}
 	var b strings.Builder
-	rows.Table(&b, "a", "Title", Column{"system", func(r Row) string { return r.System }}, Size("size"), ValueSpread("v", "v"), Value("w", "w"))
+	rows.Table(&b, "a", "Title", Column{"system", func(r Row) string { return r.System }}, Size("size"), ValueSpread("v", "v"), ValueSpread("u", "u"), Value("w", "w"))
 	rows.Table(&b, "c", "Nothing")
-	want := "\n## Title\n\n| system | size | v (spread) | w |\n| --- | --- | --- | --- |\n| x | 1 KiB | 2.00 (100 %) | – |\n"
+	want := "\n## Title\n\n| system | size | v (spread) | u (spread) | w |\n| --- | --- | --- | --- | --- |\n| x | 1 KiB | 2.00 (100 %) | – | – |\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
