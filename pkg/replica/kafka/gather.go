@@ -85,9 +85,18 @@ func writeAll(nc net.Conn, pieces net.Buffers, stall time.Duration) error {
 		if err := nc.SetWriteDeadline(time.Now().Add(stall)); err != nil {
 			return err
 		}
-		if _, err := now.WriteTo(nc); err != nil {
+		if err := writeTogether(nc, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeTogether(nc net.Conn, pieces net.Buffers) (err error) {
+	if len(pieces) == 1 {
+		_, err = nc.Write(pieces[0])
+	} else {
+		_, err = pieces.WriteTo(nc)
+	}
+	return err
 }
