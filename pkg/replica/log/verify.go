@@ -92,7 +92,9 @@ const (
 // doubt, stop it, or verify again.
 func Verify(in *Inspector, report func(Finding)) (Summary, error) {
 	v := newVerifier(in, report)
-	v.readSurroundings()
+	if err := v.readSurroundings(); err != nil {
+		return v.sum, err
+	}
 	if err := v.segmentsAndSnapshots(); err != nil {
 		return v.sum, err
 	}
@@ -144,7 +146,7 @@ type epochRun struct {
 
 func newVerifier(in *Inspector, report func(Finding)) *verifier {
 	return &verifier{
-		in: in, report: report, bases: in.Segments(), snapshots: in.Snapshots(), producers: newProducerState(),
+		in: in, report: report, producers: newProducerState(),
 		transactional: map[int64]bool{}, open: map[int64]epoch.Offset{}, sum: Summary{Latest: epoch.NoEpoch, ProducerID: batch.NoProducer}, epochBefore: epoch.NoEpoch,
 	}
 }
@@ -177,27 +179,34 @@ func (v *verifier) foreign() Severity {
 // path is a file of the partition's directory as findings name it.
 func (v *verifier) path(name string) string { return v.in.Name + "/" + name }
 
-// readSurroundings reads the data directory, before the log: a checkpoint of a log in
-// use must not be newer than the batches that it is compared with.
-func (v *verifier) readSurroundings() {
+// readSurroundings reads the data directory, and lists the log only then: a checkpoint of a
+// log in use must not be newer than the batches that it is compared with.
+func (v *verifier) readSurroundings() error {
 	v.clean = v.in.StoppedCleanly()
 	v.ident, _ = v.in.Identity()
 	for _, p := range v.ident {
 		v.own = v.own || p.Key == "tidemark.topic"
 	}
 	v.marks = v.in.Checkpoints()
+	in, err := Inspect(v.in.root, v.in.Name)
+	if err != nil {
+		return err
+	}
+	v.in, v.bases, v.snapshots = in, in.Segments(), in.Snapshots()
 	if len(v.bases) > 0 {
 		v.sum.Start = v.bases[0]
 	}
 	v.sum.Start = max(v.sum.Start, v.marks[2].Offset)
 	v.sum.End = v.sum.Start
+	return nil
 }
 
 func (v *verifier) segmentsAndSnapshots() error {
 	for i, base := range v.bases {
 		if err := v.segment(i); err != nil {
-			if errors.Is(err, fs.ErrNotExist) && i == 0 && !v.clean {
-				v.find(Warning, v.path(fileName("", base, suffixLog)), -1, remedyNone, "is gone: retention removed it meanwhile")
+			if errors.Is(err, fs.ErrNotExist) && base < v.firstNow() {
+				v.find(Warning, v.path(fileName("", base, suffixLog)), -1, remedyNone, "is gone: it was removed meanwhile, from the log's start")
+				v.lost, v.blind = true, true
 				continue
 			}
 			return fmt.Errorf("segment %d: %w", base, err)
@@ -220,6 +229,19 @@ func (v *verifier) segmentsAndSnapshots() error {
 		v.find(Warning, v.in.Name, -1, "end it before a move to Tidemark, which has no transactions", "producer %d has a transaction open since offset %d", id, at)
 	}
 	return nil
+}
+
+// firstNow is the first segment that is there at this moment: of a log in use the oldest ones
+// may have gone since it was listed.
+func (v *verifier) firstNow() epoch.Offset {
+	in, err := Inspect(v.in.root, v.in.Name)
+	if err != nil {
+		return epoch.NoOffset
+	}
+	if bases := in.Segments(); len(bases) > 0 {
+		return bases[0]
+	}
+	return epoch.NoOffset
 }
 
 // checkpoints compares what the data directory says of the log with its bounds.
@@ -259,6 +281,8 @@ func (v *verifier) epochs() {
 		return
 	}
 	v.sum.Latest = max(v.sum.Latest, cache.Latest())
+	// The log's start moves before the epochs below it go.
+	v.sum.Start = max(v.sum.Start, v.in.Checkpoints()[2].Offset, v.firstNow())
 	for _, r := range v.runs {
 		if r.last < v.sum.Start {
 			continue

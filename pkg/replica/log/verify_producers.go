@@ -2,6 +2,8 @@ package log
 
 import (
 	"encoding/binary"
+	"errors"
+	"io/fs"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
@@ -62,6 +64,9 @@ func (v *verifier) compareSnapshots(upTo epoch.Offset) {
 func (v *verifier) compareSnapshot(at epoch.Offset) {
 	name := v.path(fileName("", at, suffixSnapshot))
 	entries, err := v.in.Snapshot(at)
+	if errors.Is(err, fs.ErrNotExist) && !v.clean {
+		return // removed meanwhile, as newer ones came
+	}
 	if err != nil {
 		v.find(v.unfinished(), name, -1, "a start passes it over", "cannot be used: %v", err)
 		return

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -324,6 +326,49 @@ func TestVerifyPassesOverPreallocatedIndexes(t *testing.T) {
 	}
 	if found, _ := verify(t, dir); len(found) > 0 {
 		t.Errorf("found:\n%s", lines(found))
+	}
+}
+
+// A log in use may end in the middle of a write, and lose its oldest segments meanwhile.
+func TestVerifyFindsNoErrorInALogInUse(t *testing.T) {
+	dir := t.TempDir()
+	l, _, err := Open(vfs.OS{}, dir, smallSegments(50), false, quiet())
+	must(t, err)
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; !stop.Load(); i++ {
+			_, err := l.Append(epoch.LeaderEpoch(i/300), []batch.Batch{one(i), many(i, 3)})
+			if err == nil && i%200 == 199 {
+				err = errors.Join(l.SetStartOffset(l.EndOffset()-100), l.Checkpoint(l.EndOffset()))
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range 20 {
+		in, err := Inspect(os.DirFS(dir), "orders-0")
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_, err = Verify(in, func(f Finding) {
+			if f.Severity == Error {
+				t.Error(f)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	<-done
+	must(t, l.Close())
+	if found, sum := verify(t, os.DirFS(dir)); len(found) > 0 || sum.End != l.EndOffset() {
+		t.Errorf("stopped: %+v\n%s", sum, lines(found))
 	}
 }
 

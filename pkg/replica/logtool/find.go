@@ -13,8 +13,11 @@ import (
 
 var partitionDir = regexp.MustCompile(`^.+-[0-9]+$`)
 
+// standaloneVolume is the data directory within that of `replica standalone`.
+const standaloneVolume = "volume"
+
 // Find opens the log of a directory: a partition's own, or a data directory that holds
-// exactly one. path is the partition's.
+// exactly one, or that of `replica standalone`. path is the partition's.
 func Find(dir string) (in *log.Inspector, path string, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -47,6 +50,11 @@ func place(dir string) (root, name string, err error) {
 	case 1:
 		return dir, found[0], nil
 	case 0:
+		if inner := filepath.Join(dir, standaloneVolume); filepath.Base(dir) != standaloneVolume {
+			if root, name, err := place(inner); err == nil {
+				return root, name, nil
+			}
+		}
 		return "", "", fmt.Errorf("%s is neither a partition's directory nor a data directory with one: %w", dir, fs.ErrNotExist)
 	}
 	return "", "", fmt.Errorf("%s holds %d partitions (%s): name the directory of one", dir, len(found), strings.Join(found, ", "))

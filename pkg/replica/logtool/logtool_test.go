@@ -104,6 +104,11 @@ func TestFindTellsDirectoriesApart(t *testing.T) {
 			t.Errorf("%s: %+v %s %v", d, in, path, err)
 		}
 	}
+	alone := t.TempDir()
+	must(t, os.CopyFS(filepath.Join(alone, "volume"), os.DirFS(dir)))
+	if _, path, err := Find(alone); err != nil || path != filepath.Join(alone, "volume", "orders-0") {
+		t.Errorf("of a standalone replica: %s %v", path, err)
+	}
 	// A data directory whose own name looks like a partition's.
 	data := filepath.Join(t.TempDir(), "data-1")
 	must(t, os.MkdirAll(filepath.Join(data, "orders-7"), 0o755))
