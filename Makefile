@@ -70,6 +70,7 @@ test: lab ## unit, scenario and API server tests, with the race detector
 	@hack/need.sh gcc:gcc /usr/include/stdlib.h:libc6-dev ip:iproute2 nft:nftables
 	@kafka=$$(hack/kafka.sh try); [ -d "$$kafka" ] || echo "skipping test/kafka: $$kafka"; \
 	TIDEMARK_KAFKA=$$kafka $(GOTEST) $(TESTFLAGS) ./...
+	cd hack/bench && $(GOTEST) $(TESTFLAGS) ./...
 
 .PHONY: kafka
 kafka: ## the log's files against Apache Kafka itself: its tools read ours, its brokers serve ours, we serve theirs
