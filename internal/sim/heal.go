@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
 
@@ -16,6 +17,7 @@ func (w *world) heal() {
 	clear(w.cuts)
 	w.packets, w.strays = append(w.packets, w.strays...), nil
 	w.store.down = false
+	w.operators[1] = w.operators[0] // two would begin one round of reports after the other
 	for _, h := range w.hosts {
 		h.mend()
 	}
@@ -72,9 +74,8 @@ func (w *world) hopeless() bool {
 // round is one round of everybody's work, without any fault.
 func (w *world) round() {
 	w.rest()
-	rec := w.store.current().Record
 	for _, h := range w.hosts {
-		if _, assigned := rec.Replica(h.id); assigned && h.process == nil {
+		if h.process == nil && w.hosted(h.id) {
 			w.start(h)
 		}
 	}
@@ -114,6 +115,14 @@ func (w *world) round() {
 	w.oracle.step()
 }
 
+// hosted reports that a replica is to have a process: it is assigned, or recovery waits for
+// what it knows.
+func (w *world) hosted(id epoch.ReplicaID) bool {
+	rec := w.store.current().Record
+	_, assigned := rec.Replica(id)
+	return assigned || rec.Recovery != nil && slices.Contains(rec.Recovery.Assigned, id)
+}
+
 // rest lets everything that concerns the record happen, which must come to an end while
 // no time passes.
 func (w *world) rest() {
@@ -127,7 +136,7 @@ func (w *world) rest() {
 
 // turn lets one process do its work.
 func (w *world) turn(p *process) {
-	if _, assigned := w.store.current().Record.Replica(p.id); !assigned || p.dead {
+	if p.dead || !w.hosted(p.id) {
 		w.kill(p)
 		return
 	}

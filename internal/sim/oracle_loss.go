@@ -60,6 +60,9 @@ func (o *oracle) copies(dropped *host) {
 // afterLoss is judged after a disk lost something: a committed record may be gone from
 // everywhere only if as many disks lost it as had to hold it before it was committed.
 func (o *oracle) afterLoss() {
+	if o.w.store.line.lost && o.unclean > 0 {
+		return // an unclean election on lost ground makes others truncate what counts
+	}
 	for off := o.deleted; int(off) < len(o.committed); off++ {
 		c := o.committed[off]
 		if c.deleted {
