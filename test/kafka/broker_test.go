@@ -33,7 +33,7 @@ func newCluster(t *testing.T) *cluster {
 
 func (c *cluster) start() {
 	c.t.Helper()
-	cmd := script(c.t, "broker", c.dir, "1", c.ports, fmt.Sprint("log.index.interval.bytes=", indexInterval))
+	cmd := script(c.t, "broker", c.dir, "1", c.ports, fmt.Sprint("log.index.interval.bytes=", indexInterval), "log.cleaner.backoff.ms=200")
 	cmd.Env = append(os.Environ(), "KAFKA_JVM=-XX:TieredStopAtLevel=1 -Dorg.apache.logging.log4j.level=WARN")
 	c.process = start(c.t, "the broker", cmd)
 	c.process.awaitListening(c.address)

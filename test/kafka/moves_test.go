@@ -34,11 +34,14 @@ func TestLogsMoveBothWays(t *testing.T) {
 	k.start()
 	createTopic(t, k.address, topic, segments)
 	back := createTopic(t, k.address, "back", segments)
+	torn := createTopic(t, k.address, "torn", segments)
 	createTopic(t, k.address, "late", map[string]string{"message.timestamp.type": "LogAppendTime"})
 	produce(t, k.address, topic, 0, 400)
 	produce(t, k.address, "late", 0, 50)
 	deleteRecords(t, k.address, topic, 100)
+	writeForeign(t, k)
 	k.stop()
+	checkForeign(t, k)
 	orderly := k.snapshot(topic)
 	appendTimes := k.snapshot("late")
 	sameFiles(t, orderly)
@@ -68,7 +71,15 @@ func TestLogsMoveBothWays(t *testing.T) {
 	inKafka[killed] = all
 	killedBack := k.snapshot("back")
 
-	k.start() // recovers what Tidemark began and Kafka went on with
+	unfinished, whole := tornLog(t)
+	k.replace("torn", torn, unfinished)
+	k.start() // recovers what Tidemark began and Kafka went on with, and what a killed Tidemark left
+	if got := consume(t, k.address, "torn", -1, int64(len(whole))); !slices.Equal(got, whole) {
+		t.Errorf("Kafka recovers another log than Tidemark: %s", firstDifference(got, whole))
+	}
+	if n := endOf(t, k.address, "torn"); n != int64(len(whole)) {
+		t.Errorf("Kafka recovers %d records, Tidemark %d", n, len(whole))
+	}
 	if got := consume(t, k.address, "back", -1, end+30); !slices.Equal(got, wholeBack) {
 		t.Errorf("after a crash Kafka serves other records: %s", firstDifference(got, wholeBack))
 	}
@@ -81,9 +92,11 @@ func TestLogsMoveBothWays(t *testing.T) {
 		}
 	}
 	inKafka[k.snapshot("back")] = wholeBack
+	var volumes []string
 	for dir, records := range inKafka {
-		goesOn(t, dir, records)
+		volumes = append(volumes, goesOn(t, dir, records))
 	}
+	agree(t, volumes...)
 }
 
 // sameFiles demands that Tidemark, given nothing but the batches that a broker wrote in one
@@ -140,9 +153,31 @@ func served(t *testing.T, dir string) (records []string, end int64) {
 	return consume(t, address, topic, -1, int64(made.End)), int64(made.End)
 }
 
-// goesOn imports a log and demands that Tidemark serves those records, takes new ones, in
-// a newer epoch, and that Kafka's tool finds nothing wrong with what it then has.
-func goesOn(t *testing.T, dir string, records []string) {
+// tornLog is a log as a killed process leaves it, its last batch half written, and what
+// Tidemark serves of it.
+func tornLog(t *testing.T) (dir string, records []string) {
+	t.Helper()
+	source := t.TempDir()
+	w := &writer{t: t, log: openLog(t, source, false)}
+	w.batches(0, 120)
+	w.batches(1, 80)
+	must(t, w.log.Checkpoint(100))
+	dir = filepath.Join(t.TempDir(), "torn")
+	copyDir(t, source, dir)
+	must(t, w.log.Close())
+	logs, err := filepath.Glob(filepath.Join(dir, topic+"-0", "*.log"))
+	must(t, err)
+	last := logs[len(logs)-1]
+	b, err := os.ReadFile(last)
+	must(t, err)
+	must(t, os.WriteFile(last, b[:len(b)-20], 0o644))
+	records, _ = served(t, dir)
+	return dir, records
+}
+
+// goesOn imports a log and demands that Tidemark serves those records, and takes new ones in
+// a newer epoch. It returns the volume.
+func goesOn(t *testing.T, dir string, records []string) string {
 	t.Helper()
 	data := t.TempDir()
 	volume := filepath.Join(data, "volume")
@@ -162,7 +197,7 @@ func goesOn(t *testing.T, dir string, records []string) {
 	if warnings := sound(t, volume); len(warnings) > 0 {
 		t.Errorf("%s, gone on with: %s", dir, strings.Join(warnings, "\n"))
 	}
-	agree(t, volume)
+	return volume
 }
 
 func firstDifference(got, want []string) string {
