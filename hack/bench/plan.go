@@ -68,7 +68,7 @@ func parsePlan(f *flag.FlagSet, args []string) (plan, error) {
 	producers := f.String("producers", "1,16", "numbers of producers")
 	f.DurationVar(&p.duration, "duration", 0, "length of one run (default 1s; with -full 3s)")
 	f.DurationVar(&p.warmup, "warmup", 0, "length of the run before the first one that counts (default half of -duration)")
-	f.DurationVar(&p.rousing, "rouse", 20*time.Second, "length of the load that Kafka and NATS get before their first case")
+	f.DurationVar(&p.rousing, "rouse", 2*time.Minute, "longest load that Kafka and NATS get before their first case; it ends when they become no faster")
 	f.Uint64Var(&p.runBytes, "run-bytes", 160<<20, "bytes after which a run ends before its time; 0 for no limit")
 	f.DurationVar(&p.linger, "linger", 0, "how long a Kafka producer waits for a batch to grow")
 	f.IntVar(&p.repeat, "repeat", 0, "runs of each case; the median is shown (default 3; with -full 5)")
