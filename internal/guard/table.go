@@ -84,6 +84,10 @@ const (
 	DuplicateBatches
 	FetchedChecksums
 	count
+	CompactCommittedOnly
+	CompactKeepsLast
+	CompactKeepsProducers
+	SwapUnchanged
 )
 
 // Rules is the table, by guard.
@@ -170,3 +174,8 @@ var Rules = [count]Rule{
 	DuplicateBatches:   {"duplicate-batches", "KIP-98", "a retry is appended a second time"},
 	FetchedChecksums:   {"fetched-checksums", "protocol.md 1.11", "a batch damaged on the way is appended"},
 }
+
+	CompactCommittedOnly:  {"compact-committed-only", "docs/compaction.md", "a key's committed record is removed for a later one, which an election then takes: the key is gone"},
+	CompactKeepsLast:      {"compact-keeps-last", "docs/compaction.md", "the last batch of the log is another than the witness saw: the promise is lost"},
+	CompactKeepsProducers: {"compact-keeps-producers", "KIP-98, KAFKA-5490", "a producer is forgotten while its retries are under way, and they are appended a second time"},
+	SwapUnchanged:         {"swap-unchanged", "docs/compaction.md", "a compacted segment brings back what was truncated while it was written"},

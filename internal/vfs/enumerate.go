@@ -10,9 +10,9 @@ import (
 // EachCrash calls f with what a power cut may leave now, one file system after another,
 // by the rules of [Mem.RandomCrash], until it has tried all or limit of them. All are
 // tried as far as these choices go: which changes of names have happened (every subset
-// of up to six, a beginning of more); and of each file's content, every moment since the
-// last sync, each with the bytes or the size of its next write only, and all of it
-// without any one sector. Beyond the limit the choices that differ in one file only come
+// of up to six; of more a beginning, and all but one or two); and of each file's content,
+// every moment since the last sync, each with the bytes or the size of its next write
+// only, and all of it without any one sector. Beyond the limit the choices that differ in one file only come
 // first, then others by a fixed seed. It returns how many there were.
 func (m *Mem) EachCrash(limit int, f func(*Mem)) int {
 	m.mu.Lock()
@@ -52,6 +52,11 @@ func (m *Mem) subsets() []func(group int) bool {
 	}
 	for n := len(groups); n >= 0; n-- {
 		out = append(out, func(group int) bool { return slices.Index(groups, group) < n })
+	}
+	for i, a := range groups {
+		for _, b := range groups[i:] { // b is a first: then only one is missing
+			out = append(out, func(group int) bool { return group != a && group != b })
+		}
 	}
 	return out
 }

@@ -111,7 +111,7 @@ func WriteFile(fsys FS, name string, data []byte) error {
 // gets its name). The content goes to name + ".tmp" first.
 func WriteFileAtomic(fsys FS, name string, data []byte) error {
 	tmp := name + ".tmp"
-	if err := writeSynced(fsys, tmp, data); err != nil {
+	if err := WriteFileSynced(fsys, tmp, data); err != nil {
 		_ = fsys.Remove(tmp)
 		return err
 	}
@@ -121,7 +121,8 @@ func WriteFileAtomic(fsys FS, name string, data []byte) error {
 	return fsys.SyncDir(path.Dir(name))
 }
 
-func writeSynced(fsys FS, name string, data []byte) error {
+// WriteFileSynced replaces the content of a file and makes it durable, but not its name.
+func WriteFileSynced(fsys FS, name string, data []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {
 		return err

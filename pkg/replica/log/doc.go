@@ -3,7 +3,8 @@
 // It owns a directory <dataDir>/<topic>-0 with segments (.log, .index,
 // .timeindex), leader-epoch-checkpoint, partition.metadata and producer snapshots,
 // and in <dataDir> this partition's lines of replication-offset-checkpoint,
-// recovery-point-offset-checkpoint and log-start-offset-checkpoint. It never
+// recovery-point-offset-checkpoint, log-start-offset-checkpoint and
+// cleaner-offset-checkpoint. It never
 // decides: not where to truncate, not what is committed, not whether the directory
 // still keeps its promise. It does what the replication core orders, and [Open]
 // tells what it found.
@@ -12,7 +13,7 @@
 //
 // One goroutine, the appender, calls what changes the log: AssignEpoch, Append,
 // AppendFetched, TruncateTo, TruncateFullyAndStartAt, SetStartOffset,
-// ApplyRetention, Producers and Close. Everything else may be called from any
+// ApplyRetention, PlanCompaction, SwapCompacted, Producers and Close. Everything else may be called from any
 // goroutine at any time: reads, lookups, Flush, Checkpoint and the accessors. No
 // lock is held over I/O that a reader or an append would wait for; only what itself
 // writes a checkpoint waits for one being written.
@@ -20,12 +21,13 @@
 // # Invariants
 //
 //   - Offsets have no gaps: a batch begins where the one before it ends, across
-//     segments too.
+//     segments too. Where compaction has taken records out, the batch stays, or one
+//     without records stands for a run of batches (compact.go).
 //   - The leader-epoch checkpoint is durable before the first byte of an epoch is
 //     written: it may be ahead of the log, never behind.
 //   - Reads end at the log's end as of some moment during the call, and never
 //     contain bytes that a truncation removed: what was read is thrown away if a
-//     truncation ran meanwhile (KAFKA-18723).
+//     truncation, or a swap of compacted segments, ran meanwhile (KAFKA-18723).
 //   - What this process did not write itself, into the segment that it still writes, is
 //     read out only with the right checksum.
 //   - The recovery point on disk is at or below what was synced. Whatever could

@@ -27,13 +27,17 @@ type life struct {
 	synced map[epoch.Offset]string
 	start  epoch.Offset
 	next   int // the value of the next record
+	// keys is how many keys the records have, 0 if none; compacted are the batches that
+	// compactions have made.
+	keys      int
+	compacted map[string]bool
 
 	operations, cuts, judged, deepest int
 	nested                            bool
 }
 
 func newLife(t *testing.T, cfg Config) *life {
-	l := &life{t: t, cfg: cfg, fs: newMem(t), written: map[epoch.Offset][]string{}, synced: map[epoch.Offset]string{}}
+	l := &life{t: t, cfg: cfg, fs: newMem(t), written: map[epoch.Offset][]string{}, synced: map[epoch.Offset]string{}, compacted: map[string]bool{}}
 	l.fs.SetFault(l.before)
 	l.log, _ = open(t, l.fs, cfg, false)
 	return l
@@ -48,7 +52,11 @@ func (l *life) before(op vfs.Op) error {
 	if l.t.Failed() {
 		return nil
 	}
-	n := l.fs.EachCrash(*crashes, func(left *vfs.Mem) {
+	limit := *crashes
+	if l.keys > 0 { // a swap changes many names at once
+		limit = max(limit, 100)
+	}
+	n := l.fs.EachCrash(limit, func(left *vfs.Mem) {
 		l.judge(left, fmt.Sprintf("before operation %d, %s of %s", l.operations, op.Kind, op.Name))
 	})
 	l.cuts, l.deepest = l.cuts+n, max(l.deepest, n)
@@ -92,7 +100,7 @@ func (l *life) judge(left *vfs.Mem, when string) {
 		must(l.t, err)
 		rest = tail
 		kept[b.BaseOffset()] = string(b)
-		if !contains(l.written[b.BaseOffset()], string(b)) {
+		if !contains(l.written[b.BaseOffset()], string(b)) && !l.compacted[string(b)] {
 			l.t.Errorf("%s: a batch at offset %d that was never written there", when, b.BaseOffset())
 		}
 		if b.LeaderEpoch() < last || cache.EpochAt(b.LastOffset()) != b.LeaderEpoch() {
@@ -100,8 +108,9 @@ func (l *life) judge(left *vfs.Mem, when string) {
 		}
 		last = b.LeaderEpoch()
 	}
+	l.judgeCompacted(opened, when)
 	for o, b := range l.synced {
-		if kept[o] != b && batch.Batch(b).LastOffset() >= max(l.start, opened.StartOffset()) {
+		if kept[o] != b && batch.Batch(b).LastOffset() >= max(l.start, opened.StartOffset()) && len(l.compacted) == 0 {
 			l.t.Errorf("%s: the batch at offset %d was synced and is gone: the log is [%d, %d)", when, o, opened.StartOffset(), opened.EndOffset())
 		}
 	}
@@ -144,7 +153,7 @@ func (l *life) append(e epoch.LeaderEpoch, counts ...int) {
 	batches := make([]batch.Batch, 0, len(counts))
 	at := l.log.EndOffset()
 	for _, n := range counts {
-		b := many(l.next, n)
+		b := l.batch(n)
 		l.next += n
 		b.SetBaseOffset(at)
 		b.SetLeaderEpoch(e)
@@ -154,6 +163,75 @@ func (l *life) append(e epoch.LeaderEpoch, counts ...int) {
 	}
 	if _, err := l.log.Append(e, batches); err != nil {
 		l.t.Fatal(err)
+	}
+}
+
+func (l *life) batch(n int) batch.Batch {
+	if l.keys == 0 {
+		return many(l.next, n)
+	}
+	w := batch.NewBuilder()
+	for i := l.next; i < l.next+n; i++ {
+		w.Record(int64(1000+i), fmt.Append(nil, i%l.keys), fmt.Appendf(nil, "%04d", i))
+	}
+	return w.Build()
+}
+
+// compact runs a compaction of all that is synced and sealed.
+func (l *life) compact() {
+	l.t.Helper()
+	l.flush()
+	c, _ := l.log.PlanCompaction(rules(l.log))
+	if c == nil {
+		l.t.Fatal("there is nothing to compact")
+	}
+	defer c.Close()
+	for more := true; more; {
+		must(l.t, c.Step(unpaced))
+		if c.made != nil { // a cut may come in the middle of the swap
+			must(l.t, c.eachWhole(c.made, unpaced, func(b batch.Batch) error { l.compacted[string(b)] = true; return nil }))
+		}
+		var err error
+		more, err = l.log.SwapCompacted(c)
+		must(l.t, err)
+	}
+}
+
+// judgeCompacted: of every key the log holds the last record that was synced, or one written
+// later; the checkpoint does not lie behind the log; and every offset is found.
+func (l *life) judgeCompacted(opened *Log, when string) {
+	if l.keys == 0 {
+		return
+	}
+	value := func(latest map[string]string, b batch.Batch) {
+		for r, err := range batch.Records(b) {
+			must(l.t, err)
+			latest[string(r.Key)] = max(latest[string(r.Key)], string(r.Value))
+		}
+	}
+	kept, synced := map[string]string{}, map[string]string{}
+	for all := readAll(l.t, opened); len(all) > 0; {
+		b, rest, err := batch.Next(all)
+		must(l.t, err)
+		value(kept, b)
+		o := max(b.LastOffset(), opened.StartOffset())
+		if found, err := opened.Read(o, opened.EndOffset(), 1, true); err != nil || string(found) != string(b) {
+			l.t.Fatalf("%s: at offset %d the log reads %s, %v, want %s", when, o, shape(l.t, found), err, shape(l.t, b))
+		}
+		all = rest
+	}
+	for _, b := range l.synced {
+		if o := batch.Batch(b).LastOffset(); o >= l.start && o >= opened.StartOffset() {
+			value(synced, batch.Batch(b))
+		}
+	}
+	for k, v := range synced {
+		if kept[k] < v {
+			l.t.Errorf("%s: of key %s the log holds %q, and %s was synced: %s", when, k, kept[k], v, shape(l.t, readAll(l.t, opened)))
+		}
+	}
+	if opened.CleanedOffset() > opened.EndOffset() {
+		l.t.Errorf("%s: compacted up to %d, and the log ends at %d", when, opened.CleanedOffset(), opened.EndOffset())
 	}
 }
 
@@ -269,6 +347,29 @@ func TestEveryPowerCut(t *testing.T) {
 			l.append(2, 1)
 			l.flush()
 			must(l.t, l.log.Checkpoint(3))
+		},
+		"compactions": func(l *life) {
+			l.keys = 7
+			l.append(0, 1, 40)
+			l.append(1, 30, 1, 40)
+			l.append(1, 50)
+			l.compact()
+			l.append(2, 60)
+			l.restart(false)
+			l.append(4, 60)
+			l.compact()
+		},
+		"compactions, truncations and deletions": func(l *life) {
+			l.keys = 5
+			l.append(0, 30, 30)
+			l.append(1, 50)
+			l.append(1, 60)
+			l.compact()
+			l.truncate(115) // of what no compaction has decided by
+			l.setStart(35)
+			l.append(3, 60)
+			l.append(3, 60)
+			l.compact()
 		},
 		"written anew after a failed sync": func(l *life) {
 			l.append(0, 1, 1)

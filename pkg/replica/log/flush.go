@@ -128,6 +128,10 @@ func (l *Log) unchangedSince(truncations uint64) bool {
 	return l.truncations == truncations
 }
 
+// changes is what a reader compares: while it stays the same, the files behind an extent are
+// those that it was taken of. mu must be held.
+func (l *Log) changes() uint64 { return l.truncations + l.swaps }
+
 // Close makes everything durable and closes the files, leaving what a clean start
 // expects: indexes complete, a snapshot of the producers at the log's end. It
 // returns an error if the log cannot vouch for what it holds: then there must be no

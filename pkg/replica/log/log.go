@@ -105,6 +105,9 @@ type Log struct {
 	epochsStale bool // the epoch file may differ from the cache
 
 	highWatermark, recoveryPoint, logStart *offsetFile
+	// cleaned is up to where the log is compacted: below it no key has two records, other
+	// than what a run has left on purpose.
+	cleaned *offsetFile
 
 	// mu guards what follows, and the segments' fields. It is never held over I/O.
 	mu       sync.Mutex
@@ -115,8 +118,9 @@ type Log struct {
 	epochs   epoch.Cache
 	last     BatchID
 	hasLast  bool
-	// truncations counts the calls that took bytes away from the end.
-	truncations uint64
+	// truncations counts the calls that took bytes away from the end, swaps those that
+	// put compacted segments in the place of others.
+	truncations, swaps uint64
 	// unsynced are files other than segments to sync with the next flush; dirtyDir
 	// says the same of the directory.
 	unsynced []string

@@ -122,18 +122,23 @@ func (o *opener) doubt(cause error) error {
 	return o.derive()
 }
 
-// tidy removes what unfinished work left behind and lists the segments' bases. An
-// unfinished swap of Kafka's compaction is refused: only Kafka can finish it.
+// tidy completes or removes what unfinished work left behind and lists the segments' bases.
 func (o *opener) tidy() ([]epoch.Offset, error) {
 	names, err := o.fs.List(o.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list directory: %w", err)
 	}
+	swapped, err := o.completeSwaps(names)
+	if err != nil {
+		return nil, err
+	}
+	if swapped {
+		if names, err = o.fs.List(o.dir); err != nil {
+			return nil, fmt.Errorf("list directory: %w", err)
+		}
+	}
 	var bases []epoch.Offset
 	for _, name := range names {
-		if strings.HasSuffix(name, ".swap") {
-			return nil, fmt.Errorf("%s is an unfinished compaction of Kafka; let Kafka open and stop the log once", name)
-		}
 		if base, ok := parseFileName(name, suffixLog); ok {
 			bases = append(bases, base)
 		}
@@ -151,7 +156,7 @@ func (o *opener) tidy() ([]epoch.Offset, error) {
 
 // leftover reports a file of unfinished work, or an index without its segment.
 func leftover(name string, bases []epoch.Offset) bool {
-	for _, suffix := range []string{".deleted", ".cleaned", ".tmp"} {
+	for _, suffix := range []string{".deleted", suffixCleaned, suffixSwap, ".tmp"} {
 		if strings.HasSuffix(name, suffix) {
 			return true
 		}
@@ -172,6 +177,7 @@ func (o *opener) readCheckpoints(dataDir string) error {
 		{highWatermarkFile, &o.highWatermark},
 		{recoveryPointFile, &o.recoveryPoint},
 		{logStartFile, &o.logStart},
+		{cleanedFile, &o.cleaned},
 	} {
 		file, broken, err := readOffsetFile(o.fs, dataDir, f.name, o.cfg.Topic)
 		if err != nil {
@@ -228,6 +234,9 @@ func (o *opener) derive() error {
 	o.flushed = max(min(o.recoveryPoint.get(), o.end), o.start)
 	// What is appended from here on is not durable: no recovery point may say so.
 	if err := o.recoveryPoint.lower(o.end); err != nil {
+		return err
+	}
+	if err := o.cleaned.lower(o.end); err != nil {
 		return err
 	}
 	active.dirty, active.fresh, o.dirtyDir = true, active.size, true

@@ -34,9 +34,13 @@ func (l *Log) extentAt(i int) extent {
 	}
 }
 
-// truncatedSince reports that bytes were taken from the log's end after the counter
-// had that value: what was read in between, or failed to be read, says nothing.
-func (l *Log) truncatedSince(n uint64) bool { return !l.unchangedSince(n) }
+// changedSince reports that bytes were taken from the log's end, or segments replaced, after
+// the counter had that value: what was read in between, or failed to be read, says nothing.
+func (l *Log) changedSince(n uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes() != n
+}
 
 // Read returns whole batches from the one that holds offset from up to, not
 // including, the first that does not end below limit. The first may begin below
@@ -79,7 +83,7 @@ func (l *Log) read(from, limit epoch.Offset, maxBytes int, atLeastOne, everythin
 		}
 		out, err := x.read(from, limit, maxBytes, atLeastOne)
 		l.release(x.segment)
-		if l.truncatedSince(n) {
+		if l.changedSince(n) {
 			continue
 		}
 		if l.closed.Load() && err != nil {
@@ -113,7 +117,7 @@ func (l *Log) extentFor(from, limit epoch.Offset) (extent, uint64, epoch.Offset,
 	if from >= limit {
 		return extent{}, 0, 0, nil
 	}
-	return l.extentAt(l.segmentAt(from)), l.truncations, limit, nil
+	return l.extentAt(l.segmentAt(from)), l.changes(), limit, nil
 }
 
 func (x extent) read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
@@ -174,6 +178,16 @@ func wholeBatches(b []byte, limit epoch.Offset, check int64) ([]byte, error) {
 	return b[:n:n], nil
 }
 
+// clip makes the first of some batches begin at from, if it is a filler in which that lies.
+func clip(b []byte, from epoch.Offset) ([]byte, error) {
+	first, _, err := batch.Next(b)
+	if err != nil {
+		return nil, err
+	}
+	first.ClipFiller(from)
+	return b, nil
+}
+
 // BatchEndingAt identifies the batch whose last record has that offset; false if no
 // batch ends there.
 //
@@ -190,7 +204,7 @@ func (l *Log) BatchEndingAt(last epoch.Offset) (BatchID, bool, error) {
 		h, _, err := x.seek(last)
 		l.release(x.segment)
 		switch {
-		case l.truncatedSince(n):
+		case l.changedSince(n):
 			continue
 		case errors.Is(err, io.EOF):
 			return BatchID{}, false, nil

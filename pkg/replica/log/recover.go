@@ -131,7 +131,7 @@ func (o *opener) trustLast(s *segment, size int64) (bool, error) {
 		s.offsets, s.times, s.sinceEntry = offsets, times, size-entry.position
 	}
 	if h, _, err := headerScanner(s.file, 0, size).next(); err == nil {
-		s.firstTimestamp = h.MaxTimestamp()
+		s.firstTimestamp = newest(h)
 	}
 	return checkTimeIndex(s.times, int64(s.end-s.base)) == nil, nil
 }

@@ -87,9 +87,9 @@ func (s *segment) reset() {
 // here and nowhere else, so that a rebuilt index equals the one that was lost.
 func (s *segment) note(b batch.Batch, position int64, interval int) {
 	if s.size == 0 {
-		s.firstTimestamp = b.MaxTimestamp()
+		s.firstTimestamp = newest(b)
 	}
-	if ts := b.MaxTimestamp(); ts > s.maxTimestamp {
+	if ts := newest(b); ts > s.maxTimestamp {
 		s.maxTimestamp, s.maxTimestampOffset = ts, b.LastOffset()
 	}
 	if s.sinceEntry > int64(interval) {
@@ -100,6 +100,15 @@ func (s *segment) note(b batch.Batch, position int64, interval int) {
 	s.sinceEntry += int64(b.Size())
 	s.size = position + int64(b.Size())
 	s.end = b.NextOffset()
+}
+
+// newest is the greatest timestamp of a batch's records. What compaction has left without
+// records has none, although a producer's last batch keeps its own.
+func newest(b batch.Batch) int64 {
+	if b.Count() == 0 {
+		return batch.NoTimestamp
+	}
+	return b.MaxTimestamp()
 }
 
 // noteTime adds the greatest timestamp to the time index, unless it is there.

@@ -23,7 +23,7 @@ func (l *Log) OffsetForTimestamp(ts int64, limit epoch.Offset) (off epoch.Offset
 		}
 		off, at, found, err := firstSince(xs, ts, start, limit)
 		l.releaseAll(xs)
-		if l.truncatedSince(n) {
+		if l.changedSince(n) {
 			continue
 		}
 		if err != nil {
@@ -49,7 +49,7 @@ func (l *Log) MaxTimestamp(limit epoch.Offset) (off epoch.Offset, at int64, foun
 			off, at, found = epoch.NoOffset, batch.NoTimestamp, false
 		}
 		l.releaseAll(xs)
-		if l.truncatedSince(n) {
+		if l.changedSince(n) {
 			continue
 		}
 		if err != nil {
@@ -73,7 +73,7 @@ func (l *Log) extents(limit epoch.Offset) ([]extent, epoch.Offset, epoch.Offset,
 			out = append(out, l.extentAt(i))
 		}
 	}
-	return out, l.start, limit, l.truncations, nil
+	return out, l.start, limit, l.changes(), nil
 }
 
 func (l *Log) releaseAll(xs []extent) {
@@ -109,7 +109,7 @@ func (x extent) firstSince(ts int64, start, limit epoch.Offset) (epoch.Offset, i
 		if err != nil || h.BaseOffset() >= limit {
 			break
 		}
-		if h.MaxTimestamp() < ts {
+		if newest(h) < ts {
 			continue
 		}
 		off, at, found, err := x.firstRecordSince(pos, h.Size(), ts, start, limit)
@@ -165,7 +165,7 @@ func maxBelow(xs []extent, start, limit epoch.Offset) (int64, error) {
 // high watermark is, the header says all; otherwise the records are not looked at
 // and the answer may be that of a record behind limit, which is then not found.
 func (x extent) maxBetween(start, limit epoch.Offset) (int64, error) {
-	newest := int64(batch.NoTimestamp)
+	latest := int64(batch.NoTimestamp)
 	_, pos, err := x.seek(start)
 	for sc := headerScanner(x.segment.file, pos, x.size); err == nil; {
 		var h batch.Batch
@@ -173,10 +173,10 @@ func (x extent) maxBetween(start, limit epoch.Offset) (int64, error) {
 		if err != nil || h.LastOffset() >= limit {
 			break
 		}
-		newest = max(newest, h.MaxTimestamp())
+		latest = max(latest, newest(h))
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
-	return newest, nil
+	return latest, nil
 }

@@ -100,6 +100,10 @@ func (l *Log) lowerCheckpoints(end, start epoch.Offset) error {
 	if err := l.logStart.lower(start); err != nil {
 		return l.fail(err)
 	}
+	// What will be appended there is not compacted.
+	if err := l.cleaned.lower(end); err != nil {
+		return l.fail(err)
+	}
 	if guard.Off(guard.LowerHighWatermark) {
 		return nil
 	}
@@ -221,13 +225,13 @@ func (l *Log) summarise(s *segment) error {
 		if err != nil {
 			return fmt.Errorf("read segment %d: %w", s.base, err)
 		}
-		if h.MaxTimestamp() > sum.maxTimestamp {
-			sum.maxTimestamp, sum.maxTimestampOffset = h.MaxTimestamp(), h.LastOffset()
+		if ts := newest(h); ts > sum.maxTimestamp {
+			sum.maxTimestamp, sum.maxTimestampOffset = ts, h.LastOffset()
 		}
 	}
 	first := int64(batch.NoTimestamp)
 	if h, _, err := headerScanner(s.file, 0, s.size).next(); err == nil {
-		first = h.MaxTimestamp()
+		first = newest(h)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
