@@ -26,6 +26,7 @@ const (
 	LeaderFlushesFirst
 	JoinAtEpochStart
 	JoinAtHighWatermark
+	JoinWithProvenHistory
 	JoinOnlyToStay
 	JoinWithFetchSession
 	RefuseBelowMinISR
@@ -55,6 +56,7 @@ const (
 	RecoveryHearsAnew
 	RecoveryTakesNewest
 	RecoveryStrikesOthers
+	RecoveryForgetsCommitted
 
 	OneHistory
 	FrozenRecordIdle
@@ -83,11 +85,11 @@ const (
 	LowerHighWatermark
 	DuplicateBatches
 	FetchedChecksums
-	count
 	CompactCommittedOnly
 	CompactKeepsLast
 	CompactKeepsProducers
 	SwapUnchanged
+	count
 )
 
 // Rules is the table, by guard.
@@ -115,6 +117,7 @@ var Rules = [count]Rule{
 	LeaderFlushesFirst:        {"leader-flushes-first", "DESIGN.md, EveryBatch", "the leader counts itself for what a power cut takes"},
 	JoinAtEpochStart:          {"join-at-epoch-start", "KAFKA-7128", "a replica joins the ISR that lacks committed records from before the epoch"},
 	JoinAtHighWatermark:       {"join-at-high-watermark", "protocol.md 1.7", "a replica joins the ISR below the high watermark"},
+	JoinWithProvenHistory:     {"join-with-proven-history", "I5, protocol.md 1.15", "a replica joins whose log, of another history, ends where the leader's begins since all was deleted; it leads, and shows in the place of deleted records what was never committed"},
 	JoinOnlyToStay:            {"join-only-to-stay", "KIP-841", "a replica that is about to go joins the ISR, and acks=all waits for it"},
 	JoinWithFetchSession:      {"join-with-fetch-session", "KIP-903", "a replica joins by the position of a process before it"},
 	RefuseBelowMinISR:         {"refuse-below-min-isr", "protocol.md 1.2", "acks=all is taken although too few members are live"},
@@ -140,11 +143,12 @@ var Rules = [count]Rule{
 	FrozenInRecovery:       {"frozen-in-recovery", "DESIGN.md rule 7", "a record that went back is changed before it is known what was lost"},
 	DropAfterJoin:          {"drop-after-join", "protocol.md 1.18", "a live copy is dropped before the one that takes part in its stead has caught up"},
 
-	UncleanNamesEpoch:     {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
-	RecoveryHearsAll:      {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
-	RecoveryHearsAnew:     {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
-	RecoveryTakesNewest:   {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
-	RecoveryStrikesOthers: {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
+	UncleanNamesEpoch:        {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
+	RecoveryHearsAll:         {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
+	RecoveryHearsAnew:        {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
+	RecoveryTakesNewest:      {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
+	RecoveryForgetsCommitted: {"recovery-forgets-committed", "DESIGN.md rule 7, I5", "a leader shows what only a leader on the record that was put back called committed, and the ISR does not have"},
+	RecoveryStrikesOthers:    {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
 
 	OneHistory:          {"one-history", "DESIGN.md rule 7", "a restored record that has gone on is followed, and committed records are cut"},
 	FrozenRecordIdle:    {"frozen-record-idle", "DESIGN.md rule 7", "a record that was put back, or made anew, is taken for what this replica knows, and overwrites it"},
@@ -173,9 +177,9 @@ var Rules = [count]Rule{
 	LowerHighWatermark: {"lower-high-watermark", "protocol.md 1.12", "after an unclean election a restarted replica takes for committed what it only fetched"},
 	DuplicateBatches:   {"duplicate-batches", "KIP-98", "a retry is appended a second time"},
 	FetchedChecksums:   {"fetched-checksums", "protocol.md 1.11", "a batch damaged on the way is appended"},
-}
 
 	CompactCommittedOnly:  {"compact-committed-only", "docs/compaction.md", "a key's committed record is removed for a later one, which an election then takes: the key is gone"},
 	CompactKeepsLast:      {"compact-keeps-last", "docs/compaction.md", "the last batch of the log is another than the witness saw: the promise is lost"},
 	CompactKeepsProducers: {"compact-keeps-producers", "KIP-98, KAFKA-5490", "a producer is forgotten while its retries are under way, and they are appended a second time"},
 	SwapUnchanged:         {"swap-unchanged", "docs/compaction.md", "a compacted segment brings back what was truncated while it was written"},
+}

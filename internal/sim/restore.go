@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -29,7 +31,7 @@ func (l *line) has(r epoch.Record) bool {
 // does, or loses it, and has it made anew for recovery.
 func (w *world) restoreRecord() {
 	s := w.store
-	if s.line.lost || s.current().Record.Recovery != nil || len(s.versions) < 3 {
+	if s.line.lost || s.current().Record.Recovery != nil || len(s.versions) < 3 || !w.resumed() {
 		return
 	}
 	r := s.current().Record
@@ -47,6 +49,27 @@ func (w *world) restoreRecord() {
 		old = epoch.Remake(topicID, ids, r.WantedMinISR, r.PartitionEpoch, r.LeaderEpoch, w.newChangeID())
 	}
 	s.replace(old, "a restored backup")
+}
+
+// resumed reports that a replica has acted on the last recovery, if there was one. Until
+// then only the record itself knows which of two histories it has chosen.
+func (w *world) resumed() bool {
+	return w.store.line.resumed == 0 || slices.ContainsFunc(w.procs, func(p *process) bool {
+		return p.node != nil && p.node.Core().Record().LeaderEpoch >= w.store.line.resumed
+	})
+}
+
+// forgetRounds: an operator that sees another at work on a recovery goes by no round of
+// its own any more; one that stood still meanwhile by none that is older than a minute.
+func (s *store) forgetRounds(old, r epoch.Record) {
+	if old.Recovery == nil || r.Recovery != nil && r.Recovery.Round == old.Recovery.Round {
+		return
+	}
+	for _, o := range s.w.operators {
+		if r.Recovery == nil || o.round != r.Recovery.Round {
+			o.round = ""
+		}
+	}
 }
 
 // recoverSome is the user's request to go on: an operator begins a round of reports, and

@@ -96,6 +96,7 @@ func (s *store) commit(r epoch.Record, by string) epoch.Snapshot {
 		s.line.lost, s.line.resumed = false, r.LeaderEpoch
 	}
 	s.line.add(r)
+	s.forgetRounds(old, r)
 	return s.replace(r, by)
 }
 

@@ -243,6 +243,11 @@ func judgeReports(newest Record, reports []Report) (faithful, others []ReplicaID
 	return faithful, others
 }
 
+// RecoveredSince reports that a recovery lies between an older record and this one.
+func (r Record) RecoveredSince(old Record) bool {
+	return r.Recovered != nil && r.Recovered.PartitionEpoch > old.PartitionEpoch
+}
+
 // SetAside tells whether a recovery has set aside the history that a replica knew when
 // it last persisted a record, and the last leader epoch that both histories share:
 // NoEpoch if none is known. The replica's log above the end of that epoch belongs to

@@ -259,7 +259,14 @@ func (c *Core) knownEnd(id epoch.ReplicaID) epoch.Offset {
 func (c *Core) mayJoin(id epoch.ReplicaID, r *remote, now time.Duration) bool {
 	atStart := r.leo >= c.epochStart && c.isCaughtUp(r, now) || guard.Off(guard.JoinAtEpochStart)
 	atHW := r.leo >= c.hw || guard.Off(guard.JoinAtHighWatermark)
-	return c.eligible(id, r) && !c.gone(id, r, now) && atHW && atStart
+	return c.eligible(id, r) && !c.gone(id, r, now) && atHW && atStart && c.proven(r)
+}
+
+// proven reports that the epochs have shown a replica's log to be of this history. Of one
+// that ends where this log begins they show nothing: all that it holds is deleted here, and
+// may be another history. It empties itself with the answer to its fetch, and then says so.
+func (c *Core) proven(r *remote) bool {
+	return r.leo != c.log.StartOffset() || r.start >= r.leo || guard.Off(guard.JoinWithProvenHistory)
 }
 
 // Live reports that the leader knows a replica to be at work and to keep up.

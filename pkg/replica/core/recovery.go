@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -67,14 +68,19 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 	}
 }
 
-// leaveHistory gives up what a recovery has set aside, before the record that says so is
-// persisted: whoever forgot first, and cut after, could be killed in between, and keep
+// leaveHistory gives up what a recovery has set aside, and what it knew to be committed:
+// a leader on the record that was put back may have told so, of records that members of
+// the ISR that won do not have. It does so before the record that says so is persisted:
+// whoever forgot first, and cut after, could be killed in between, and keep
 // the other history for good. It reports whether this process may go on: if the record
 // has it in the ISR nevertheless, another volume had reported in its name, and only a
 // registration under a new directory id gives up a place that it has no right to.
 func (c *Core) leaveHistory(old, rec epoch.Record) (goOn bool) {
-	if rec.Recovered != nil && rec.Recovered.PartitionEpoch > old.PartitionEpoch {
+	if rec.RecoveredSince(old) {
 		c.rec.regressed = false // it went on from all that was known
+		if !guard.Off(guard.RecoveryForgetsCommitted) {
+			c.hw = c.log.StartOffset()
+		}
 	}
 	shared, aside := rec.SetAside(c.me.ID, old)
 	if !aside {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -42,6 +43,12 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 func (s *Starting) leaveHistory(rec epoch.Record) error {
 	if s.known == nil || rec.Recovery != nil {
 		return nil
+	}
+	if rec.RecoveredSince(*s.known) && !guard.Off(guard.RecoveryForgetsCommitted) {
+		// What a leader on the record that was put back has told to be committed is not.
+		if err := s.log.Checkpoint(s.log.StartOffset()); err != nil {
+			return fmt.Errorf("forget the high watermark of before the recovery: %w", err)
+		}
 	}
 	shared, aside := rec.SetAside(s.cfg.Volume.ReplicaID, *s.known)
 	if !aside {

@@ -149,7 +149,16 @@ func (n *Node) changeLogAtAllCosts(change func() error) error {
 	return n.withReserve(func() error { return n.changeLog(change) })
 }
 
-// persist keeps the record that is about to be acted upon.
+// persist keeps the record that is about to be acted upon. A high watermark that does not
+// count any more, since the record is a recovered one, goes before: with that record on the
+// volume no start would forget it.
 func (n *Node) persist(rec epoch.Record) error {
-	return n.withReserve(func() error { return n.volume.PersistRecord(rec) })
+	return n.withReserve(func() error {
+		if hw := n.core.HighWatermark(); hw < n.log.CheckpointedHighWatermark() {
+			if err := n.log.Checkpoint(hw); err != nil {
+				return err
+			}
+		}
+		return n.volume.PersistRecord(rec)
+	})
 }
