@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // metrics of one replica. docs/metrics.md lists them.
@@ -40,6 +41,26 @@ func (r *Replica) registerState(reg prometheus.Registerer) {
 	gauge("tidemark_replica_volume_full", "1 while appends are refused since the volume is full.", func(v *view) float64 { return oneIf(v.Trouble.Full) })
 	gauge("tidemark_replica_log_damaged", "1 while the log is known to be damaged on disk.", func(v *view) float64 { return oneIf(v.Trouble.Damaged) })
 	gauge("tidemark_replica_live_isr_members", "Members of the ISR that are live.", func(v *view) float64 { return float64(len(v.LiveISR)) })
+	r.registerCompaction(reg)
+}
+
+// registerCompaction exports what compaction has done in this process.
+func (r *Replica) registerCompaction(reg prometheus.Registerer) {
+	counter := func(name, help string, value func(node.CompactionTotals) float64) {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return value(r.node.Compactions()) }))
+	}
+	gauge := func(name, help string, value func(node.CompactionTotals) float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(r.node.Compactions()) }))
+	}
+	counter("tidemark_log_compacted_bytes_total", "Bytes of the log that compaction has gone through.", func(t node.CompactionTotals) float64 { return float64(t.Read) })
+	counter("tidemark_log_compaction_freed_bytes_total", "Bytes that compaction has freed.", func(t node.CompactionTotals) float64 { return float64(t.Freed) })
+	gauge("tidemark_log_compaction_last_run_timestamp_seconds", "When the last compaction ended, in seconds since 1970; 0 if none has.", func(t node.CompactionTotals) float64 {
+		if t.LastRun.IsZero() {
+			return 0
+		}
+		return float64(t.LastRun.Unix())
+	})
+	gauge("tidemark_log_dirty_ratio", "Part of what may be compacted that no compaction has seen, from 0 to 1.", func(t node.CompactionTotals) float64 { return t.DirtyRatio })
 }
 
 func oneIf(b bool) float64 {

@@ -65,6 +65,14 @@ func (c *recordClient) flush(work func() error) {
 	})
 }
 
+// compact runs a step of a compaction.
+func (c *recordClient) compact(work func(pace func(int64) error) error) {
+	c.background(func() func(*node.Node) {
+		err := work(newPacer(c.ctx, compactRate).pace)
+		return func(n *node.Node) { n.Compacted(err) }
+	})
+}
+
 // watch delivers what the store shows until ctx ends.
 func (c *recordClient) watch(ctx context.Context) {
 	_ = c.store.Watch(ctx, func(s epoch.Snapshot) {

@@ -99,12 +99,12 @@ func (s *starting) bind(snap epoch.Snapshot) (*running, error) {
 	m := newMailbox()
 	mt := newMetrics(cfg.Registry)
 	r := &Replica{mailbox: m, identity: me, topic: cfg.Topic, topicID: cfg.TopicID}
-	r.maxMessage.Store(int64(cfg.Settings.MaxMessageBytes))
+	r.configure(cfg.Settings)
 	run := &running{cfg: cfg, front: s.front, replica: r, mailbox: m}
 	run.records = &recordClient{store: cfg.Records, mailbox: m, timeout: min(5*time.Second, cfg.Settings.LeaseDuration/2), metrics: mt}
 	run.fetcher = fetcher.New(fetcher.Config{Me: me, Topic: cfg.Topic, TopicID: cfg.TopicID, MaxWait: cfg.Settings.FetchMaxWait,
 		MaxBytes: cfg.Settings.FetchMaxBytes, Log: cfg.Log.WithName("fetcher")}, &fetchOwner{m})
-	run.node = s.process.Serve(snap, node.Ports{Records: run.records, Fetcher: run.fetcher, Flush: run.records.flush, Published: r.publish,
+	run.node = s.process.Serve(snap, node.Ports{Records: run.records, Fetcher: run.fetcher, Flush: run.records.flush, Compact: run.records.compact, Published: r.publish,
 		Regressed: func(epoch.Record, epoch.Record) { mt.regressions.Inc() }})
 	r.node = run.node
 	r.registerState(cfg.Registry)
@@ -159,7 +159,7 @@ func (r *running) serve(ctx context.Context) error {
 		r.records.running.Go(func() {
 			r.cfg.WatchSettings(background, func(s Settings) {
 				r.mailbox.post(func(n *node.Node) { n.Configure(s) })
-				r.replica.maxMessage.Store(int64(s.MaxMessageBytes))
+				r.replica.configure(s)
 			})
 		})
 	}

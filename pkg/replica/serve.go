@@ -19,6 +19,7 @@ type Replica struct {
 	mailbox    *mailbox
 	published  atomic.Pointer[view]
 	maxMessage atomic.Int64
+	compacted  atomic.Bool
 	producers  atomic.Int64 // producer ids given out in this process
 	identity   core.Identity
 	topic      string
@@ -34,6 +35,14 @@ func (r *Replica) View() kafka.View { return r.view().client }
 
 // MaxMessageBytes implements kafka.Partition.
 func (r *Replica) MaxMessageBytes() int { return int(r.maxMessage.Load()) }
+
+// Compacted implements kafka.Partition.
+func (r *Replica) Compacted() bool { return r.compacted.Load() }
+
+func (r *Replica) configure(s Settings) {
+	r.maxMessage.Store(int64(s.MaxMessageBytes))
+	r.compacted.Store(s.Cleanup.Compacts())
+}
 
 // Produce implements kafka.Partition. It waits only while the loop has more requests
 // before it than it takes at once.

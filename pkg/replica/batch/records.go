@@ -111,6 +111,7 @@ type head struct {
 	timestampDelta int64
 	offsetDelta    int64
 	left           int64
+	nullKey        bool // only walkRecord says so
 }
 
 func (h *head) end() error {

@@ -26,8 +26,36 @@ type Limits struct {
 	Now int64
 	// MaxAhead is how far a timestamp may lie in the future. Zero: DefaultMaxAhead.
 	MaxAhead time.Duration
+	// RequireKeys refuses records without a key, with a MissingKeysError.
+	RequireKeys bool
 	// MaxBehind is how far a timestamp may lie in the past. Zero: any.
 	MaxBehind time.Duration
+}
+
+// MissingKeysError is ErrInvalidRecord for records without a key, where every record needs
+// one.
+type MissingKeysError struct {
+	// Count is how many there are, Records the places of the first in the batch.
+	Count   int
+	Records []int32
+}
+
+// maxMissingKeys bounds what a refusal lists.
+const maxMissingKeys = 100
+
+// Error implements error.
+func (e *MissingKeysError) Error() string {
+	return fmt.Sprintf("%v: %d records have no key, the first at place %d of the batch", ErrInvalidRecord, e.Count, e.Records[0])
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *MissingKeysError) Unwrap() error { return ErrInvalidRecord }
+
+func (e *MissingKeysError) add(i int64) {
+	e.Count++
+	if len(e.Records) < maxMissingKeys {
+		e.Records = append(e.Records, int32(i))
+	}
 }
 
 // Validate checks the records of one partition in a client's produce request:
@@ -128,6 +156,7 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 	}
 	defer done()
 	newest := int64(NoTimestamp)
+	var missing MissingKeysError
 	for i := range int64(b.Count()) {
 		h, err := walkRecord(src)
 		if err != nil {
@@ -141,9 +170,15 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 			return 0, fmt.Errorf("record %d: %w", i, err)
 		}
 		newest = max(newest, ts)
+		if h.nullKey && l.RequireKeys {
+			missing.add(i)
+		}
 	}
 	if err := src.atEnd(); err != nil {
 		return 0, err
+	}
+	if missing.Count > 0 {
+		return 0, &missing
 	}
 	return newest, nil
 }
@@ -153,10 +188,11 @@ func walkRecord(src *source) (head, error) {
 	if err != nil {
 		return h, err
 	}
-	for range 2 { // key, value
-		if _, err := skipField(src, &h.left); err != nil {
-			return h, err
-		}
+	if h.nullKey, err = skipField(src, &h.left); err != nil {
+		return h, err
+	}
+	if _, err := skipField(src, &h.left); err != nil { // the value
+		return h, err
 	}
 	n, err := headerCount(src, &h.left)
 	if err != nil {

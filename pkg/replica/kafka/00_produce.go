@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -26,6 +28,9 @@ import (
 // Requests of one connection are enqueued in their order, while earlier ones still
 // wait for their acknowledgement. acks=0 has no response; if it fails the
 // connection is closed, so that the client notices.
+//
+// A compacted partition takes no record without a key (KIP-467): the batch is refused
+// as a whole with INVALID_RECORD, and from v8 on the answer lists the records.
 //
 // Transactions are not served: a transactional id or batch is INVALID_REQUEST,
 // since it would be committed at once and without its transaction.
@@ -73,6 +78,8 @@ type produced struct {
 	accepted *kmsg.ProduceResponseTopicPartition
 	batch    batch.Batch
 	result   chan ProduceResult
+	// missing are the records without a key for which our batch is refused.
+	missing *batch.MissingKeysError
 	// failed is set when any entry was refused.
 	failed bool
 }
@@ -107,6 +114,9 @@ func (x *exchange) planProduce(req *kmsg.ProduceRequest) *produced {
 				continue
 			}
 			p.refuse(e, x.fail(code), message)
+			if p.missing != nil {
+				e.ErrorRecords, p.missing = recordErrors(p.missing, topic), nil
+			}
 		}
 	}
 	return p
@@ -124,6 +134,9 @@ func (x *exchange) checkProduced(p *produced, req *kmsg.ProduceRequest, records 
 	}
 	var err error
 	p.batch, err = x.oneBatch(records)
+	if errors.As(err, &p.missing) {
+		return CodeInvalidRecord, keysMissing(p.missing, x.Partition.View().Topic)
+	}
 	if err != nil {
 		return CodeOf(err), err.Error()
 	}
@@ -132,7 +145,7 @@ func (x *exchange) checkProduced(p *produced, req *kmsg.ProduceRequest, records 
 
 // oneBatch checks the records of one partition: one batch, fit to be stored as it is.
 func (x *exchange) oneBatch(records []byte) (batch.Batch, error) {
-	b, err := batch.Validate(records, batch.Limits{MaxBatchBytes: x.Partition.MaxMessageBytes(), Now: time.Now().UnixMilli()})
+	b, err := batch.Validate(records, batch.Limits{MaxBatchBytes: x.Partition.MaxMessageBytes(), Now: time.Now().UnixMilli(), RequireKeys: x.Partition.Compacted()})
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +153,30 @@ func (x *exchange) oneBatch(records []byte) (batch.Batch, error) {
 		return nil, fmt.Errorf("%w: zstd needs Produce version %d", batch.ErrUnsupportedCompression, produceFirstZstd)
 	}
 	return b, nil
+}
+
+// keyMissing is Kafka's message about one record, and keysMissing that about a batch.
+func keyMissing(topic string) string {
+	return fmt.Sprintf("Compacted topic cannot accept message without key in topic partition %s-0.", topic)
+}
+
+func keysMissing(m *batch.MissingKeysError, topic string) string {
+	var shown []string
+	for _, i := range m.Records[:min(len(m.Records), 3)] {
+		shown = append(shown, fmt.Sprintf("RecordError(batchIndex=%d, message='%s')", i, keyMissing(topic)))
+	}
+	return fmt.Sprintf("One or more records have been rejected due to %d record errors in total, and only showing the first three errors at most: [%s]",
+		m.Count, strings.Join(shown, ", "))
+}
+
+// recordErrors lists the first of them.
+func recordErrors(m *batch.MissingKeysError, topic string) []kmsg.ProduceResponseTopicPartitionErrorRecord {
+	message := keyMissing(topic)
+	out := make([]kmsg.ProduceResponseTopicPartitionErrorRecord, len(m.Records))
+	for i, at := range m.Records {
+		out[i].RelativeOffset, out[i].ErrorMessage = at, &message
+	}
+	return out
 }
 
 const transactionsRefused = "transactions are not served; use an idempotent producer without a transactional id"

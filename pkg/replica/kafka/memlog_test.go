@@ -18,6 +18,7 @@ type memPartition struct {
 	mu        sync.Mutex
 	view      View
 	maxBytes  int
+	compacted bool
 	batches   []batch.Batch
 	end       epoch.Offset
 	producers map[int64][]batch.Batch // the last five of each
@@ -69,6 +70,8 @@ func (p *memPartition) View() View {
 }
 
 func (p *memPartition) MaxMessageBytes() int { return p.maxBytes }
+
+func (p *memPartition) Compacted() bool { return p.compacted }
 
 func (p *memPartition) Produce(r ProduceRequest, done func(ProduceResult)) {
 	var res ProduceResult

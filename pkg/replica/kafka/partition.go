@@ -22,6 +22,10 @@ type Partition interface {
 	// bytes, header included (log.maxMessageBytes of the topic).
 	MaxMessageBytes() int
 
+	// Compacted reports that every record needs a key, since of every key the last is
+	// kept.
+	Compacted() bool
+
 	// Produce enqueues one batch. It must not wait for the disk or for replicas:
 	// the connection's reader calls it, in the order in which the requests arrived,
 	// and batches of one caller must be appended in the order of the calls (a

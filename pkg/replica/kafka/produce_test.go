@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,5 +236,26 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 	if values, _ := p.values(); !slices.Equal(values, []string{"a", "b"}) {
 		t.Errorf("the log holds %q", values)
+	}
+}
+
+func TestACompactedPartitionRefusesRecordsWithoutKey(t *testing.T) {
+	p := newMemPartition()
+	p.compacted = true
+	r := start(t, p)
+	b := batch.NewBuilder().Record(1, []byte("k"), []byte("v")).Record(1, nil, []byte("v")).Record(1, []byte{}, nil).Record(1, nil, nil).Build()
+	e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, b)))
+	want := "Compacted topic cannot accept message without key in topic partition orders-0."
+	if e.ErrorCode != int16(CodeInvalidRecord) || len(e.ErrorRecords) != 2 || e.ErrorRecords[0].RelativeOffset != 1 || e.ErrorRecords[1].RelativeOffset != 3 ||
+		*e.ErrorRecords[0].ErrorMessage != want || e.ErrorMessage == nil || !strings.Contains(*e.ErrorMessage, "due to 2 record errors in total") {
+		t.Errorf("refused with %d, %v, %v", e.ErrorCode, e.ErrorMessage, e.ErrorRecords)
+	}
+	keyed := batch.NewBuilder().Record(1, []byte("k"), nil).Record(1, []byte{}, []byte("v")).Build()
+	if e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, keyed))); e.ErrorCode != 0 || e.BaseOffset != 0 || e.ErrorRecords != nil {
+		t.Errorf("records with keys: %d at %d", e.ErrorCode, e.BaseOffset)
+	}
+	p.compacted = false
+	if e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, b))); e.ErrorCode != 0 {
+		t.Errorf("not compacted, and refused with %d", e.ErrorCode)
 	}
 }

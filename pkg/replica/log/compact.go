@@ -83,14 +83,11 @@ type Compaction struct {
 
 // CompactionStats say what a run has done.
 type CompactionStats struct {
-	// Read and Written count bytes of the segments gone through, and of what has replaced
-	// them.
-	Read, Written int64
+	// Read counts the bytes of segments gone through, Freed those that were replaced by
+	// nothing.
+	Read, Freed int64
 	// Removed counts records.
 	Removed int64
-	// Segments and Replacements count the segments that were replaced, and those that took
-	// their place.
-	Segments, Replacements int
 }
 
 // Stats may be called between the steps.

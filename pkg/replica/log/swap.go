@@ -46,9 +46,10 @@ func (l *Log) SwapCompacted(c *Compaction) (more bool, err error) {
 	if err := l.swap(i, group, made); err != nil {
 		return false, l.fail(fmt.Errorf("swap the compacted segment %d in: %w", made.base, err))
 	}
-	c.stats.Written += made.size
-	c.stats.Segments += len(group)
-	c.stats.Replacements++
+	for _, s := range group {
+		c.stats.Freed += s.size
+	}
+	c.stats.Freed -= made.size
 	return true, nil
 }
 

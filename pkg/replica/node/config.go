@@ -41,20 +41,26 @@ type Config struct {
 
 // Settings come from the ReplicatedPartition's spec.
 type Settings struct {
-	SegmentBytes    int64
-	RetentionBytes  int64         // -1: no limit
-	Retention       time.Duration // negative: no limit
-	MaxMessageBytes int
-	FlushEveryBatch bool
-	LagTimeMax      time.Duration
-	FetchMaxWait    time.Duration
-	FetchMaxBytes   int
-	LeaseDuration   time.Duration
+	SegmentBytes   int64
+	RetentionBytes int64         // -1: no limit
+	Retention      time.Duration // negative: no limit
+	// Cleanup says whether the two above count, and whether the log is compacted, by the three
+	// below.
+	Cleanup          CleanupPolicy
+	MinCompactionLag time.Duration
+	DeleteRetention  time.Duration // of tombstones
+	MinDirtyPercent  int
+	MaxMessageBytes  int
+	FlushEveryBatch  bool
+	LagTimeMax       time.Duration
+	FetchMaxWait     time.Duration
+	FetchMaxBytes    int
+	LeaseDuration    time.Duration
 }
 
 // DefaultSettings are the API's defaults.
 func DefaultSettings() Settings {
-	return Settings{SegmentBytes: 1 << 30, RetentionBytes: -1, Retention: -1, MaxMessageBytes: 1<<20 + 12,
+	return Settings{SegmentBytes: 1 << 30, RetentionBytes: -1, Retention: -1, DeleteRetention: 24 * time.Hour, MinDirtyPercent: 50, MaxMessageBytes: 1<<20 + 12,
 		LagTimeMax: 10 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 1 << 20, LeaseDuration: 10 * time.Second}
 }
 
@@ -62,12 +68,21 @@ func (s Settings) core() core.Options {
 	return core.Options{LagTimeMax: s.LagTimeMax, LeaseDuration: s.LeaseDuration, FlushEveryBatch: s.FlushEveryBatch}
 }
 
+// retention is what is deleted by size and age.
+func (s Settings) retention() (int64, time.Duration) {
+	if !s.Cleanup.Deletes() {
+		return -1, -1
+	}
+	return s.RetentionBytes, s.Retention
+}
+
 // producerExpiry is Kafka's producer.id.expiration.ms.
 const producerExpiry = 24 * time.Hour
 
 func (c Config) log() log.Config {
+	bytes, age := c.Settings.retention()
 	return log.Config{Topic: c.Volume.Topic, TopicID: c.Volume.TopicID, SegmentBytes: c.Settings.SegmentBytes,
-		RetentionBytes: c.Settings.RetentionBytes, Retention: c.Settings.Retention, ProducerExpiry: producerExpiry}
+		RetentionBytes: bytes, Retention: age, ProducerExpiry: producerExpiry}
 }
 
 // RecordPort begins reads and writes of the partition record, in the background. The
@@ -104,6 +119,10 @@ type Ports struct {
 	// Flush runs work in the background, which may take its time in a sync of the log,
 	// and hands its result to FlushDone. One is outstanding at a time.
 	Flush func(work func() error)
+	// Compact runs work in the background, slowly: it tells of every byte before it reads it,
+	// and goes on when pace returns. What it returns is handed to Compacted. One is
+	// outstanding at a time. Nil: nothing is compacted.
+	Compact func(work func(pace func(bytes int64) error) error)
 	// Published gets every newer view, after View returns it and before anything is
 	// answered on the strength of it. May be nil.
 	Published func(*View)

@@ -12,8 +12,8 @@ import (
 )
 
 // Node is a registered process: the core, the log and the volume under it, and who
-// waits. One owner calls its methods, one at a time; View, Read, ReadForReplica and
-// what Ports.Flush runs are for any goroutine. Every method carries out what the core
+// waits. One owner calls its methods, one at a time; View, Read, ReadForReplica,
+// Compactions and what Ports.Flush and Ports.Compact run are for any goroutine. Every method carries out what the core
 // wants before it returns. After Err has become non-nil every method does nothing but
 // refuse.
 type Node struct {
@@ -43,6 +43,9 @@ type Node struct {
 	checkpointed   time.Duration
 	synced         time.Duration
 	lastCheckpoint [3]epoch.Offset
+
+	compaction compaction
+	compacted  atomic.Pointer[CompactionTotals]
 }
 
 // Serve makes the Node of a process whose registration is in the record. The Node owns
@@ -53,6 +56,7 @@ func (s *Starting) Serve(registered epoch.Snapshot, p Ports) *Node {
 	s.log, s.volume = nil, nil
 	now := n.cfg.Now()
 	n.checkpointed, n.synced = now, now
+	n.compacted.Store(&CompactionTotals{})
 	n.core = core.New(n.me, n.settings.core(), n.log, n.log.CheckpointedHighWatermark(), n.cfg.NewChangeID)
 	n.core.Observe(now, registered, core.FromWrite)
 	n.takeReserve()
@@ -117,8 +121,9 @@ func (n *Node) configure(s Settings) {
 	n.settings = s
 	n.core.SetOptions(s.core())
 	n.ports.Fetcher.Configure(s.FetchMaxWait, s.FetchMaxBytes)
-	n.log.Configure(s.SegmentBytes, s.RetentionBytes, s.Retention)
-	n.cfg.Log.Info("settings changed", "flushEveryBatch", s.FlushEveryBatch, "segmentBytes", s.SegmentBytes, "maxMessageBytes", s.MaxMessageBytes,
+	bytes, age := s.retention()
+	n.log.Configure(s.SegmentBytes, bytes, age)
+	n.cfg.Log.Info("settings changed", "flushEveryBatch", s.FlushEveryBatch, "segmentBytes", s.SegmentBytes, "maxMessageBytes", s.MaxMessageBytes, "cleanupPolicy", s.Cleanup.String(),
 		"lagTimeMax", s.LagTimeMax.String(), "leaseDuration", s.LeaseDuration.String())
 	n.flushSoon()
 }

@@ -15,7 +15,7 @@ func (n *Node) ReadForReplica(offset epoch.Offset, maxBytes int, a core.FetchAns
 		return res, nil
 	}
 	if offset < a.LogEndOffset {
-		records, err := n.log.Read(offset, a.LogEndOffset, maxBytes, true)
+		records, err := n.log.ReadForFollower(offset, a.LogEndOffset, maxBytes)
 		if err != nil {
 			return core.FetchResponse{}, err
 		}

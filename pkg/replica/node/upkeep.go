@@ -17,6 +17,9 @@ const (
 // upkeep does what is done from time to time.
 func (n *Node) upkeep() {
 	n.watchSpace()
+	if n.failed == nil {
+		n.compact()
+	}
 	now := n.cfg.Now()
 	if now-n.checkpointed >= checkpointEvery {
 		n.checkpointed = now

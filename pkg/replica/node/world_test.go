@@ -125,8 +125,11 @@ func (p *proc) later(n *Node, do func()) {
 
 func (p *proc) ports(n *Node) Ports {
 	return Ports{Records: recordPort{p, n}, Fetcher: fetchPort{p}, Effect: func(e core.Effect) { p.effects = append(p.effects, fmt.Sprintf("%T", e)) },
-		Flush: func(work func() error) { p.later(n, func() { n.FlushDone(work()) }) }}
+		Flush:   func(work func() error) { p.later(n, func() { n.FlushDone(work()) }) },
+		Compact: func(work func(func(int64) error) error) { p.later(n, func() { n.Compacted(work(unpaced)) }) }}
 }
+
+func unpaced(int64) error { return nil }
 
 type recordPort struct {
 	p *proc
