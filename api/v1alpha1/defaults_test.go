@@ -45,6 +45,7 @@ func checkDefaults(t *testing.T, s v1alpha1.ReplicatedPartitionSpec) {
 		{"storage.size", s.Storage.Size.String(), "10Gi"},
 		{"log.segmentBytes", s.Log.SegmentBytes, int64(268435456)},
 		{"log.retentionBytes", s.Log.RetentionBytes, int64(-1)},
+		{"log.cleanupPolicy", s.Log.CleanupPolicy, v1alpha1.CleanupDelete},
 		{"log.retentionSeconds", s.Log.RetentionSeconds, int64(604800)},
 		{"log.maxMessageBytes", s.Log.MaxMessageBytes, int32(1048588)},
 		{"replication.lagTimeMaxSeconds", s.Replication.LagTimeMaxSeconds, int32(30)},

@@ -113,8 +113,23 @@ const (
 	FlushEveryBatch FlushPolicy = "EveryBatch"
 )
 
+// CleanupPolicy says what becomes of old records (Kafka's cleanup.policy).
+//
+// +kubebuilder:validation:Enum=Delete;Compact;CompactAndDelete
+type CleanupPolicy string
+
+const (
+	// CleanupDelete deletes the oldest segments, by retentionSeconds and retentionBytes.
+	CleanupDelete CleanupPolicy = "Delete"
+	// CleanupCompact keeps the last record of every key for ever.
+	CleanupCompact CleanupPolicy = "Compact"
+	// CleanupCompactAndDelete does both.
+	CleanupCompactAndDelete CleanupPolicy = "CompactAndDelete"
+)
+
 // LogSpec says how the log is cut into segments, kept and flushed.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.cleanupPolicy) && self.cleanupPolicy != 'Delete' || !has(self.minCompactionLagSeconds) && !has(self.deleteRetentionSeconds) && !has(self.minDirtyRatioPercent)",message="log.minCompactionLagSeconds, log.deleteRetentionSeconds and log.minDirtyRatioPercent need the log.cleanupPolicy Compact or CompactAndDelete"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxMessageBytes) || !has(self.segmentBytes) || self.maxMessageBytes <= self.segmentBytes",message="log.maxMessageBytes must not be greater than log.segmentBytes: a batch has to fit into one segment"
 type LogSpec struct {
 	// segmentBytes is the size at which a segment is closed and the next begun
@@ -125,15 +140,45 @@ type LogSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	SegmentBytes int64 `json:"segmentBytes,omitempty"`
 
+	// cleanupPolicy says what becomes of old records. With Compact and CompactAndDelete the
+	// last record of every key is kept, and records without a key are refused; what has no
+	// key already is removed. The newest segment is not compacted.
+	// +optional
+	// +kubebuilder:default=Delete
+	CleanupPolicy CleanupPolicy `json:"cleanupPolicy,omitempty"`
+
+	// minCompactionLagSeconds is how long a record is not compacted at least (Kafka's
+	// min.compaction.lag.ms); 0 when unset.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3153600000
+	MinCompactionLagSeconds *int64 `json:"minCompactionLagSeconds,omitempty"`
+
+	// deleteRetentionSeconds is how long a tombstone, a record without value, is kept after
+	// it was compacted first (Kafka's delete.retention.ms); a day when unset. A consumer that
+	// reads from the start within that time sees every deletion.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3153600000
+	DeleteRetentionSeconds *int64 `json:"deleteRetentionSeconds,omitempty"`
+
+	// minDirtyRatioPercent is how much of the log must have been appended since the last
+	// compaction before the next (Kafka's min.cleanable.dirty.ratio); 50 when unset.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MinDirtyRatioPercent *int32 `json:"minDirtyRatioPercent,omitempty"`
+
 	// retentionBytes bounds the log: its oldest segments are deleted beyond it. -1
-	// is no bound.
+	// is no bound. The cleanupPolicy Compact ignores it.
 	// +optional
 	// +kubebuilder:default=-1
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:XValidation:rule="self == -1 || self >= 1048576",message="log.retentionBytes must be -1 (no bound) or at least 1048576"
 	RetentionBytes int64 `json:"retentionBytes,omitempty"`
 
-	// retentionSeconds is how long a record is kept at least; -1 is for ever.
+	// retentionSeconds is how long a record is kept at least; -1 is for ever. The
+	// cleanupPolicy Compact ignores it.
 	// +optional
 	// +kubebuilder:default=604800
 	// +kubebuilder:validation:Minimum=-1

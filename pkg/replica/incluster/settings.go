@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 	"github.com/tidemark-io/tidemark/pkg/replica"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
 
 // Settings are what a spec means to a replica.
@@ -20,6 +21,7 @@ func Settings(p *v1alpha1.ReplicatedPartition) replica.Settings {
 	if v := p.Spec.Log.RetentionSeconds; v != 0 {
 		s.Retention = time.Duration(v) * time.Second
 	}
+	compaction(&s, p.Spec.Log)
 	if v := p.Spec.Log.MaxMessageBytes; v != 0 {
 		s.MaxMessageBytes = int(v)
 	}
@@ -35,4 +37,23 @@ func Settings(p *v1alpha1.ReplicatedPartition) replica.Settings {
 	s.FlushEveryBatch = p.EffectiveFlush() == v1alpha1.FlushEveryBatch
 	s.LeaseDuration = p.EffectiveLeaseDuration()
 	return s
+}
+
+// compaction is what a log's spec says of it. Unset fields keep their defaults.
+func compaction(s *replica.Settings, l v1alpha1.LogSpec) {
+	switch l.CleanupPolicy {
+	case v1alpha1.CleanupCompact:
+		s.Cleanup = node.CleanupCompact
+	case v1alpha1.CleanupCompactAndDelete:
+		s.Cleanup = node.CleanupCompactAndDelete
+	}
+	if v := l.MinCompactionLagSeconds; v != nil {
+		s.MinCompactionLag = time.Duration(*v) * time.Second
+	}
+	if v := l.DeleteRetentionSeconds; v != nil {
+		s.DeleteRetention = time.Duration(*v) * time.Second
+	}
+	if v := l.MinDirtyRatioPercent; v != nil {
+		s.MinDirtyPercent = int(*v)
+	}
 }

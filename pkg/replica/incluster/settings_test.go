@@ -1,0 +1,30 @@
+package incluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
+	"github.com/tidemark-io/tidemark/pkg/replica/node"
+)
+
+func TestSettingsOfCompaction(t *testing.T) {
+	p := &v1alpha1.ReplicatedPartition{}
+	s := Settings(p)
+	if s.Cleanup != node.CleanupDelete || s.MinCompactionLag != 0 || s.DeleteRetention != 24*time.Hour || s.MinDirtyPercent != 50 {
+		t.Errorf("by default %s, %s, %s, %d", s.Cleanup, s.MinCompactionLag, s.DeleteRetention, s.MinDirtyPercent)
+	}
+	for policy, want := range map[v1alpha1.CleanupPolicy]node.CleanupPolicy{
+		v1alpha1.CleanupDelete: node.CleanupDelete, v1alpha1.CleanupCompact: node.CleanupCompact, v1alpha1.CleanupCompactAndDelete: node.CleanupCompactAndDelete,
+	} {
+		p.Spec.Log.CleanupPolicy = policy
+		if got := Settings(p).Cleanup; got != want || got.String() != string(policy) {
+			t.Errorf("policy %s becomes %s", policy, got)
+		}
+	}
+	lag, retention, ratio := int64(60), int64(0), int32(0)
+	p.Spec.Log.MinCompactionLagSeconds, p.Spec.Log.DeleteRetentionSeconds, p.Spec.Log.MinDirtyRatioPercent = &lag, &retention, &ratio
+	if s := Settings(p); s.MinCompactionLag != time.Minute || s.DeleteRetention != 0 || s.MinDirtyPercent != 0 {
+		t.Errorf("set: %s, %s, %d", s.MinCompactionLag, s.DeleteRetention, s.MinDirtyPercent)
+	}
+}
