@@ -271,7 +271,7 @@ func (c *Compaction) create(base epoch.Offset) (*cleaner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cleaner{segment: newSegment(c.log.fs, c.log.dir, base, f), interval: c.log.cfg.IndexIntervalBytes}, nil
+	return &cleaner{segment: newSegment(c.log.fs, c.log.dir, base, f), interval: c.interval}, nil
 }
 
 // skip leaves a batch out, whose offsets a filler will stand for: one of one leader epoch,

@@ -59,8 +59,9 @@ var ErrCompactionStale = errors.New("the log has changed under its compaction")
 
 // Compaction is one run.
 type Compaction struct {
-	log   *Log
-	rules CompactionRules
+	log      *Log
+	rules    CompactionRules
+	interval int // between index entries, in bytes
 	// segments are what the run goes over, kept open until it ends; groups those that
 	// become one.
 	segments []*segment
@@ -113,13 +114,12 @@ func (l *Log) PlanCompaction(r CompactionRules) (*Compaction, Dirty) {
 	if r.MapBytes <= 0 {
 		r.MapBytes = DefaultKeyMapBytes
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for n < len(l.segments)-1 && l.compactable(l.segments[n], r) {
+	n, flushed := 0, l.FlushedOffset()
+	for n < len(l.segments)-1 && l.compactable(l.segments[n], r, flushed) {
 		n++
 	}
-	c := &Compaction{log: l, rules: r, segments: slices.Clone(l.segments[:n]), truncations: l.truncations, from: max(l.cleaned.get(), l.start)}
+	c := &Compaction{log: l, rules: r, interval: l.cfg.IndexIntervalBytes, segments: slices.Clone(l.segments[:n]), truncations: l.truncations,
+		from: max(l.cleaned.get(), l.start)}
 	var d Dirty
 	for _, s := range c.segments {
 		d.Of += s.size
@@ -130,9 +130,11 @@ func (l *Log) PlanCompaction(r CompactionRules) (*Compaction, Dirty) {
 	if d.Bytes == 0 || d.Bytes*100 < int64(r.MinDirtyPercent)*d.Of {
 		return nil, d
 	}
+	l.mu.Lock()
 	for _, s := range c.segments {
 		s.retain()
 	}
+	l.mu.Unlock()
 	c.groups = groupsOf(c.segments, l.cfg.SegmentBytes)
 	c.producers = make(map[int64]bool, len(l.producers.producers))
 	for id := range l.producers.producers {
@@ -142,13 +144,12 @@ func (l *Log) PlanCompaction(r CompactionRules) (*Compaction, Dirty) {
 }
 
 // compactable: what may still be truncated, or lost in a power cut, does not decide which
-// records go; what proves to a start that the log is whole (its last batch) stays. mu must be
-// held.
-func (l *Log) compactable(s *segment, r CompactionRules) bool {
+// records go; what proves to a start that the log is whole (its last batch) stays.
+func (l *Log) compactable(s *segment, r CompactionRules, flushed epoch.Offset) bool {
 	committed := s.end <= r.HighWatermark || guard.Off(guard.CompactCommittedOnly)
 	last := s.end == l.end && !guard.Off(guard.CompactKeepsLast)
 	old := r.MinLag <= 0 || l.newestTime(s) <= r.Now.Add(-r.MinLag).UnixMilli()
-	return s.sealed && s.size > 0 && committed && s.end <= l.flushed && !last && old
+	return s.sealed && s.size > 0 && committed && s.end <= flushed && !last && old
 }
 
 // groupsOf joins neighbours as long as all of them fit into one segment, as they are now.
