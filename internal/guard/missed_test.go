@@ -74,6 +74,7 @@ var missed = map[Guard][]miss{
 	CompactKeepsLast:            {fails("replica/log", "TestCompactionLeavesTheLastBatchOfTheLog")},
 	CompactKeepsProducers:       {fails("replica/log", "TestAProducersLastCommittedBatchStays"), fails("replica/log", "TestAProducersLastBatchStays")},
 	SwapUnchanged:               {fails("replica/log", "TestSwapOfSegmentsThatHaveChangedIsRefused")},
+	TombstonesSeenByAll:         {fails("replica/node", "TestAReplicaThatIsAwayKeepsTombstones")},
 }
 
 // onlyUnit says, of each rule that only a unit test misses, why nothing that plays whole
@@ -84,6 +85,7 @@ var onlyUnit = map[Guard]string{
 	CompactKeepsLast:       notSimulated,
 	CompactKeepsProducers:  notSimulated,
 	SwapUnchanged:          notSimulated,
+	TombstonesSeenByAll:    notSimulated,
 	DivergenceBeforeOffset: "the epoch cache begins at the log start, so what a leader answers from it is true of a follower below that start, too; the rule keeps Kafka's answer",
 	DirectoryUsedOnce:      "a copied volume is refused by the replica id in it, and its proofs name another replica's session: both would have to be edited",
 	NewEpochWithDrop:       "a replica that is added again draws a new directory id, which voids every position that was known of it (position-void-with-directory)",

@@ -89,6 +89,7 @@ const (
 	CompactKeepsLast
 	CompactKeepsProducers
 	SwapUnchanged
+	TombstonesSeenByAll
 	count
 )
 
@@ -182,4 +183,5 @@ var Rules = [count]Rule{
 	CompactKeepsLast:      {"compact-keeps-last", "docs/compaction.md", "the last batch of the log is another than the witness saw: the promise is lost"},
 	CompactKeepsProducers: {"compact-keeps-producers", "KIP-98, KAFKA-5490", "a producer is forgotten while its retries are under way, and they are appended a second time"},
 	SwapUnchanged:         {"swap-unchanged", "docs/compaction.md", "a compacted segment brings back what was truncated while it was written"},
+	TombstonesSeenByAll:   {"tombstones-seen-by-all", "docs/compaction.md", "a replica that was away has missed a tombstone, leads, and brings back what was deleted"},
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
 )
@@ -97,6 +98,9 @@ func (n *Node) stepCompaction() {
 // what the leader of this epoch has told: each of them has seen what was deleted there. A
 // replica that is away keeps tombstones from being removed.
 func (n *Node) heldByAll() epoch.Offset {
+	if guard.Off(guard.TombstonesSeenByAll) {
+		return n.log.EndOffset()
+	}
 	rec := n.core.Record()
 	if rec.Progress == nil || rec.Progress.TookOver != rec.LeaderEpoch || len(rec.Replicas) == 0 {
 		return 0
