@@ -28,6 +28,11 @@ func (o *oracle) missing(before *mirror, h *host) {
 	if h.process != nil {
 		now = h.process.mirror
 	}
+	for off := now.start; off < min(before.start, epoch.Offset(len(o.committed))); off++ {
+		if _, ok := now.at(off); !ok { // it was deleted here, and an older volume does not know that
+			o.lost[o.committed[off].value]++
+		}
+	}
 	for off := before.start; off < before.end(); off++ {
 		e, _ := before.at(off)
 		if got, ok := now.at(off); !ok && off >= now.start || ok && got != e {
