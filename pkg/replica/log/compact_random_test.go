@@ -99,6 +99,12 @@ func (h *herd) exchange(i int) {
 	}
 	l, f := h.logs[h.leader], h.logs[i]
 	offset, last := f.EndOffset(), f.EpochCache().Latest()
+	if e, _ := l.EpochCache().EndOffset(last, l.EndOffset()); offset < l.StartOffset() || last == epoch.NoEpoch && offset != l.StartOffset() || last != epoch.NoEpoch && e == epoch.NoEpoch {
+		must(h.t, f.TruncateFullyAndStartAt(l.StartOffset()))
+		h.hw[i] = l.StartOffset()
+		h.say("log %d begins anew at %d", i, l.StartOffset())
+		return
+	}
 	if last != epoch.NoEpoch {
 		e, end := l.EpochCache().EndOffset(last, l.EndOffset())
 		if e != epoch.NoEpoch && (e < last || end < offset) {
@@ -115,6 +121,9 @@ func (h *herd) exchange(i int) {
 			return
 		}
 	}
+	if l.StartOffset() == offset && f.StartOffset() < offset { // all that it holds is deleted
+		must(h.t, f.SetStartOffset(offset))
+	}
 	b, err := l.ReadForFollower(offset, l.EndOffset(), 100+h.rng.IntN(600))
 	must(h.t, err)
 	if offset < l.EndOffset() && len(b) == 0 {
@@ -127,6 +136,7 @@ func (h *herd) exchange(i int) {
 		h.fail("log %d takes %d batches at %d of %s: %v", i, n, offset, shape(h.t, b), err)
 	}
 	h.hw[i] = max(h.hw[i], min(h.hw[h.leader], f.EndOffset()))
+	must(h.t, f.SetStartOffset(min(l.StartOffset(), h.hw[i])))
 	h.say("log %d fetched %d..%d, high watermark %d", i, offset, f.EndOffset(), h.hw[i])
 }
 
@@ -192,7 +202,16 @@ func (h *herd) elect() {
 	h.produce()
 }
 
-// compacts plans a run, and does something else before each swap.
+// delete moves the leader's log start to anywhere below what is committed.
+func (h *herd) delete() {
+	l := h.logs[h.leader]
+	if span := h.hw[h.leader] - l.StartOffset(); span > 0 {
+		must(h.t, l.SetStartOffset(l.StartOffset()+epoch.Offset(h.rng.Int64N(int64(span)))))
+		h.say("the log starts at %d", l.StartOffset())
+	}
+}
+
+// compact plans a run, and does something else before each swap.
 func (h *herd) compact(i int) {
 	l := h.logs[i]
 	_, err := l.Flush()
@@ -250,7 +269,7 @@ func (h *herd) judge(i int) {
 	end := min(h.hw[i], epoch.Offset(len(h.committed)))
 	want, got := map[string]string{}, map[string]string{}
 	for _, r := range h.committed[:end] {
-		if r.Key != nil {
+		if r.Key != nil && r.Offset >= l.StartOffset() {
 			want[string(r.Key)] = text(r)
 		}
 	}
@@ -261,7 +280,8 @@ func (h *herd) judge(i int) {
 	for rest := readAll(h.t, l); len(rest) > 0; {
 		b, tail, err := batch.Next(rest)
 		must(h.t, err)
-		if b.BaseOffset() != next || l.EpochCache().EpochAt(b.BaseOffset()) != b.LeaderEpoch() || l.EpochCache().EpochAt(b.LastOffset()) != b.LeaderEpoch() {
+		first := max(b.BaseOffset(), l.StartOffset()) // which may lie within a batch
+		if first != next || l.EpochCache().EpochAt(first) != b.LeaderEpoch() || l.EpochCache().EpochAt(b.LastOffset()) != b.LeaderEpoch() {
 			h.fail("log %d: the batch of %d to %d, epoch %d, follows offset %d; epochs %s", i, b.BaseOffset(), b.LastOffset(), b.LeaderEpoch(), next, l.EpochCache())
 		}
 		for r, err := range batch.AllRecords(b) {
@@ -269,7 +289,7 @@ func (h *herd) judge(i int) {
 			if !h.written[r.Offset][text(r)] {
 				h.fail("log %d holds %s at %d, where it was never written", i, text(r), r.Offset)
 			}
-			if r.Offset < end {
+			if r.Offset >= l.StartOffset() && r.Offset < end {
 				got[string(r.Key)] = text(r)
 			}
 		}
@@ -308,8 +328,11 @@ func TestDifferentlyCompactedLogs(t *testing.T) {
 						h.restart(i)
 					}
 				case 11:
-					if h.rng.IntN(3) == 0 {
+					switch h.rng.IntN(9) {
+					case 0, 1, 2:
 						h.elect()
+					case 3:
+						h.delete()
 					}
 				}
 				h.judge(i)
