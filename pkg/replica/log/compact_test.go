@@ -436,3 +436,34 @@ func TestKeyMap(t *testing.T) {
 		t.Errorf("%d slots for three keys", len(few.slots))
 	}
 }
+
+// What compaction leaves is sound: batches without all of their records, or without any,
+// time indexes of those that have some, producers' batches that are gone.
+func TestVerifyFindsNothingInACompactedLog(t *testing.T) {
+	m := newMem(t)
+	l, _ := open(t, m, smallSegments(8), false)
+	sequence := map[int64]int32{}
+	for i := range 60 {
+		id := int64(i % 3)
+		w := batch.NewBuilder().Producer(id, 0, sequence[id])
+		for j := range 1 + i%4 {
+			w.Record(day0.UnixMilli()+int64(1000*i+j), fmt.Append(nil, (i+j)%5), fmt.Append(nil, i))
+			sequence[id]++
+		}
+		if _, err := l.Append(epoch.LeaderEpoch(i/25), []batch.Batch{w.Build()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := l.Flush()
+	must(t, err)
+	size := l.Size()
+	if !compact(t, l, rules(l)) || l.Size() > size/2 {
+		t.Fatalf("compacted from %d to %d bytes: nothing is tested", size, l.Size())
+	}
+	must(t, l.Close())
+	must(t, l.Checkpoint(l.EndOffset()))
+	found, sum := verify(t, readOnly(t, m))
+	if len(found) > 0 || sum.Thinned == 0 {
+		t.Errorf("%d batches without all of their records, findings %v", sum.Thinned, found)
+	}
+}

@@ -125,7 +125,10 @@ type verifier struct {
 	// lost: since the last batch there were bytes that are none. blind: there were some
 	// anywhere, so the replay lacks batches.
 	lost, blind bool
-	runs        []epochRun
+	// compacted: records were seen to be missing from batches, and older ones of producers
+	// may be.
+	compacted bool
+	runs      []epochRun
 	// epochBefore is the leader epoch of the batch before.
 	epochBefore epoch.LeaderEpoch
 

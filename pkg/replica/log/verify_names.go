@@ -20,7 +20,7 @@ func (v *verifier) fileNamed(name string) {
 	case name == epochFile, name == metadataFile, segmentFile(name, v.bases):
 	case strings.HasSuffix(name, ".swap"):
 		v.sum.UnfinishedSwap = true
-		v.find(Error, at, -1, "let Kafka open and stop the log once; Tidemark does not start on it", "is an unfinished compaction of Kafka")
+		v.find(Warning, at, -1, "the next start completes it, or refuses and says why", "is an unfinished compaction")
 	case leftover(name, v.bases):
 		v.find(Warning, at, -1, "the next start removes it", "is left of unfinished work, or an index without its segment")
 	case strings.HasSuffix(name, suffixTxnIndex):

@@ -93,7 +93,7 @@ func (v *verifier) compareProducer(name string, position int64, at epoch.Offset,
 		wrong("knows a batch of producer %d that ends with offset %d, behind the snapshot's", e.ProducerID, e.LastOffset)
 		return
 	}
-	if len(v.bases) == 0 || e.LastOffset < v.bases[0] || v.sum.Gaps > 0 || v.blind {
+	if len(v.bases) == 0 || e.LastOffset < v.bases[0] || v.sum.Gaps > 0 || v.compacted || v.blind {
 		return // the batch is not there any more
 	}
 	p, ok := v.producers.producers[e.ProducerID]

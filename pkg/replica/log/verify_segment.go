@@ -58,9 +58,6 @@ func (s *segmentCheck) tellOnce() {
 	if s.gaps > 0 {
 		s.find(s.foreign(), s.name, -1, "Kafka's compaction leaves gaps; without compaction batches are missing. Tidemark cuts a log before a gap", "has %d gaps between batches, the first %s", s.gaps, s.firstGap)
 	}
-	if s.thinned > 0 {
-		s.find(s.foreign(), s.name, -1, "Kafka's compaction does that", "has %d batches without all of their records", s.thinned)
-	}
 	s.sum.Thinned += s.thinned
 }
 
@@ -158,6 +155,7 @@ func (s *segmentCheck) records(b StoredBatch) {
 		s.find(Error, s.name, b.Position, remedyReplica, "the batch at offset %d counts %d records for %d offsets", h.BaseOffset(), count, full)
 	case count < full:
 		s.thinned++
+		s.compacted = true
 	case newest > h.MaxTimestamp():
 		s.find(Error, s.name, b.Position, "lookups by time miss its records; "+remedyReplica, "the batch at offset %d has a record of time %d, after its greatest, %d", h.BaseOffset(), newest, h.MaxTimestamp())
 	case newest < h.MaxTimestamp():
