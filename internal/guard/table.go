@@ -57,6 +57,7 @@ const (
 	RecoveryTakesNewest
 	RecoveryStrikesOthers
 	RecoveryForgetsCommitted
+	ReportIsFinal
 
 	OneHistory
 	FrozenRecordIdle
@@ -149,6 +150,7 @@ var Rules = [count]Rule{
 	RecoveryHearsAnew:        {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
 	RecoveryTakesNewest:      {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
 	RecoveryForgetsCommitted: {"recovery-forgets-committed", "DESIGN.md rule 7, I5", "a leader shows what only a leader on the record that was put back called committed, and the ISR does not have"},
+	ReportIsFinal:            {"report-is-final", "DESIGN.md rule 7", "a replica learns of a record, and acts on it, after it has reported an older one to a recovery, which sets aside what is acknowledged then"},
 	RecoveryStrikesOthers:    {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
 
 	OneHistory:          {"one-history", "DESIGN.md rule 7", "a restored record that has gone on is followed, and committed records are cut"},

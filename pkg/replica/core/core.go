@@ -157,6 +157,9 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	case rec.PartitionEpoch >= old.PartitionEpoch && !rec.Sees(old.LastChange()) && !guard.Off(guard.OneHistory):
 		c.readSoon()
 		return
+	case c.rec.reported && from == FromWatch && rec.PartitionEpoch > old.PartitionEpoch && rec.Recovery == nil && !rec.RecoveredSince(old) && !guard.Off(guard.ReportIsFinal):
+		c.readSoon() // it is from before the record was frozen, and what was reported goes without it
+		return
 	case rec.PartitionEpoch == old.PartitionEpoch:
 		if from == FromWatch && c.role == Leader && rec.Recovery == nil {
 			return // an older heartbeat of our own: its version is of no use

@@ -41,6 +41,7 @@ func (c *Core) report(now time.Duration, s epoch.Snapshot) {
 	if s.Record.Recovery == nil || w.busy {
 		return
 	}
+	w.reported = true
 	if marked, err := epoch.MarkRecovery(s.Record, c.knowledge()); err == nil {
 		w.busy, w.writing, w.sentAt = true, true, now
 		c.emit(WriteRecord{Base: s, Next: marked})
@@ -60,7 +61,7 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 		c.rec.regressed = true
 		c.emit(Regression{Read: s.Record, Known: c.snap.Record})
 	}
-	c.rec.wantRead, c.rec.notBefore = true, now+c.opts.LeaseDuration/3
+	c.rec.wantRead, c.rec.notBefore, c.rec.reported = true, now+c.opts.LeaseDuration/3, true
 	marked, err := epoch.MarkRecovery(s.Record, c.knowledge())
 	if err == nil {
 		c.rec.busy, c.rec.writing = true, true
@@ -77,7 +78,7 @@ func (c *Core) regress(now time.Duration, s epoch.Snapshot) {
 // registration under a new directory id gives up a place that it has no right to.
 func (c *Core) leaveHistory(old, rec epoch.Record) (goOn bool) {
 	if rec.RecoveredSince(old) {
-		c.rec.regressed = false // it went on from all that was known
+		c.rec.regressed, c.rec.reported = false, false // it went on from all that was known
 		if !guard.Off(guard.RecoveryForgetsCommitted) {
 			c.hw = c.log.StartOffset()
 		}

@@ -136,7 +136,7 @@ func (c *Core) appendRole(b []byte) []byte {
 
 func (c *Core) appendWriter(b []byte) []byte {
 	w := &c.rec
-	b = append(b, bit(w.busy), bit(w.writing), bit(w.wantRead), bit(w.unsettled), bit(w.regressed), bit(w.closed), bit(w.farewell),
+	b = append(b, bit(w.busy), bit(w.writing), bit(w.wantRead), bit(w.unsettled), bit(w.regressed), bit(w.closed), bit(w.farewell), bit(w.reported),
 		bit(c.role == Leader && w.heartbeatDue <= c.now), bit(w.pending != nil))
 	if w.busy && !w.writing {
 		b = binary.AppendVarint(b, int64(w.readChange.PartitionEpoch))

@@ -31,6 +31,7 @@ type recordWriter struct {
 	pending       *pendingISR
 	regressed     bool
 	closed        bool // the record is deleted, or closed to this replica
+	reported      bool // to a frozen record; what is known then must not grow before the record has gone on
 	farewell      bool // a leader that stops is to tell once more how far it came
 }
 
@@ -204,7 +205,7 @@ func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 		c.regress(now, s)
 		return
 	}
-	w.regressed = false
+	w.regressed, w.reported = false, false
 	c.Observe(now, s, FromRead)
 	c.report(now, s)
 	c.advance()
