@@ -56,24 +56,32 @@ func run(ctx context.Context, p plan) (err error) {
 	if err := report.Line(b.json, map[string]any{"kind": "machine", "machine": d, "command": strings.Join(os.Args[1:], " ")}); err != nil {
 		return err
 	}
+	// What was measured before an error or an interrupt is shown all the same.
+	err = b.measure(ctx)
+	b.goals()
+	b.write(os.Stdout)
+	if p.markdown == "" {
+		return err
+	}
+	var text strings.Builder
+	b.write(&text)
+	return errors.Join(err, os.WriteFile(p.markdown, []byte(text.String()), 0o644))
+}
+
+// measure measures the floors and then one system after another.
+func (b *bench) measure(ctx context.Context) error {
 	if b.wants(measureFloor) {
 		if err := b.floors(ctx); err != nil {
 			return fmt.Errorf("floors: %w", err)
 		}
 	}
-	for _, name := range p.systems {
+	for _, name := range b.systems {
 		if err := b.system(ctx, name); err != nil {
+			b.missing = append(b.missing, name+", from here on: "+err.Error())
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	b.goals()
-	b.write(os.Stdout)
-	if p.markdown == "" {
-		return nil
-	}
-	var text strings.Builder
-	b.write(&text)
-	return os.WriteFile(p.markdown, []byte(text.String()), 0o644)
+	return nil
 }
 
 // tell shows what goes on; the result goes to standard output.
