@@ -96,7 +96,7 @@ var compositions = []struct {
 // TestCompose writes the scripts of the compositions anew.
 func TestCompose(t *testing.T) {
 	if !*compose {
-		t.Skip("only with -sim.compose")
+		t.Skip("this writes scripts, which TestMutants runs; only with -sim.compose")
 	}
 	for _, tc := range compositions {
 		t.Run(tc.guard.String(), func(t *testing.T) {

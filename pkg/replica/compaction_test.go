@@ -84,13 +84,16 @@ func TestCompactionOfALogInUse(t *testing.T) {
 	}
 	before := c.members[0].logBytes(t)
 	close(compacting)
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.After(time.Minute)
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
 	for i := range 2 {
 		for c.members[i].metric(t, "tidemark_log_compaction_last_run_timestamp_seconds") == 0 {
-			if time.Now().After(deadline) {
+			select {
+			case <-ticker.C:
+			case <-deadline:
 				t.Fatalf("replica %d has not compacted its log of %d bytes", i, before)
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 		if freed, left := c.members[i].metric(t, "tidemark_log_compaction_freed_bytes_total"), c.members[i].logBytes(t); freed < float64(before)/2 || left > before/2 {
 			t.Errorf("replica %d has freed %.0f of %d bytes, and has %d", i, freed, before, left)

@@ -108,17 +108,20 @@ func endOf(t *testing.T, address, topic string) int64 {
 	rp.Timestamp = -1
 	rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
 	req.ReplicaID, req.Topics = -1, append(req.Topics, rt)
-	for deadline := time.Now().Add(time.Minute); ; {
+	deadline, ticker := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	defer ticker.Stop()
+	for {
 		shards := c.RequestSharded(patience(t), req)
 		must(t, shards[0].Err)
 		p := shards[0].Resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
 		if p.ErrorCode == 0 {
 			return p.Offset
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-ticker.C:
+		case <-deadline:
 			t.Fatalf("list offsets of %s: error %d", topic, p.ErrorCode)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 

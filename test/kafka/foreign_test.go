@@ -60,14 +60,18 @@ func transaction(t *testing.T, address, name string, end kgo.TransactionEndTry) 
 // awaitCompaction waits until the cleaner has been at work.
 func awaitCompaction(t *testing.T, k *cluster) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	deadline, ticker := time.After(time.Minute), time.NewTicker(100*time.Millisecond)
+	defer ticker.Stop()
+	for {
 		in, _, err := logtool.Find(filepath.Join(k.data(), compacted+"-0"))
 		must(t, err)
 		// Segments are swapped meanwhile: that one cannot be read is no news.
 		if sum, err := log.Verify(in, func(log.Finding) {}); err == nil && sum.Gaps > 0 && sum.Thinned > 0 {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-ticker.C:
+		case <-deadline:
 			t.Fatal("Kafka did not compact the topic")
 		}
 	}

@@ -152,7 +152,7 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 	old, rec := c.snap.Record, s.Record
 	switch {
 	case rec.PartitionEpoch < old.PartitionEpoch && !guard.Off(guard.DropOlderRecord):
-		c.heed(rec)
+		c.heed(rec, from)
 		return
 	case rec.PartitionEpoch >= old.PartitionEpoch && !rec.Sees(old.LastChange()) && !guard.Off(guard.OneHistory):
 		c.readSoon()
@@ -166,10 +166,10 @@ func (c *Core) Observe(now time.Duration, s epoch.Snapshot, from Source) {
 		}
 		c.snap = s
 		c.rec.settle(s, from)
-		c.heed(rec)
+		c.heed(rec, from)
 		return
 	case rec.Recovery != nil && !guard.Off(guard.FrozenRecordIdle):
-		c.heed(rec)
+		c.heed(rec, from)
 		return
 	}
 	if !c.leaveHistory(old, rec) {

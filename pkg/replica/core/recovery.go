@@ -22,10 +22,11 @@ func (c *Core) knowledge() epoch.Recovery {
 	return v
 }
 
-// heed looks at a record that waits for recovery, wherever it comes from: if it lacks
-// what this replica knows, a quorum read is to be made, and added to.
-func (c *Core) heed(rec epoch.Record) {
-	if rec.Recovery == nil {
+// heed looks at a record that waits for recovery: if it lacks what this replica knows, a
+// quorum read is to be made, and added to. One that has just been made is added to at once:
+// where reads take longer than the pause between two, another would follow for ever.
+func (c *Core) heed(rec epoch.Record, from Source) {
+	if rec.Recovery == nil || from == FromRead {
 		return
 	}
 	if _, err := epoch.MarkRecovery(rec, c.knowledge()); err == nil {
@@ -41,7 +42,6 @@ func (c *Core) report(now time.Duration, s epoch.Snapshot) {
 	if s.Record.Recovery == nil || w.busy {
 		return
 	}
-	w.reported = true
 	if marked, err := epoch.MarkRecovery(s.Record, c.knowledge()); err == nil {
 		w.busy, w.writing, w.sentAt = true, true, now
 		c.emit(WriteRecord{Base: s, Next: marked})

@@ -355,3 +355,34 @@ func TestAReportToAFrozenRecordIsNoRenewal(t *testing.T) {
 		t.Error("a leader that nobody fetches from serves on the strength of its report")
 	}
 }
+
+// What was reported to a recovery must not grow: an election from before the record was
+// frozen, which a lagging watch brings afterwards, is not acted upon, however often the
+// frozen record was read meanwhile.
+func TestAReportIsFinal(t *testing.T) {
+	for reads := range 3 {
+		b := newBench(t, 1, entry{1, "a"})
+		late := b.elected(b.rec, 1, "late")
+		frozen := b.frozen(b.rec, 0, late)
+		frozen, err := epoch.AskReports(frozen, "round")
+		frozen = b.must(frozen, err)
+		now := time.Second
+		b.core.Observe(now, epoch.Snapshot{Record: frozen, Version: "frozen"}, FromWatch)
+		for i := range reads + 1 {
+			now += time.Second // the answer takes longer than the pause between two reads
+			b.core.ReadDone(now, epoch.Snapshot{Record: frozen, Version: fmt.Sprint("frozen", i)})
+		}
+		if w, at := first[WriteRecord](b.take()); at < 0 || w.Next.Recovery == nil {
+			t.Fatalf("after %d reads: no report", reads+1)
+		}
+		b.core.Observe(now, epoch.Snapshot{Record: late, Version: "late"}, FromWatch)
+		b.lacks(b.take(), PersistRecord{}, AssignEpoch{})
+		if b.core.Role() == Leader {
+			t.Errorf("after %d reads it leads by a record that it has not reported", reads+1)
+		}
+		b.core.ReadDone(now+time.Second, epoch.Snapshot{Record: late, Version: "now"})
+		if b.core.Role() != Leader {
+			t.Errorf("role %s: a quorum read shows that the record is not frozen any more", b.core.Role())
+		}
+	}
+}

@@ -205,7 +205,7 @@ func (c *Core) ReadDone(now time.Duration, s epoch.Snapshot) {
 		c.regress(now, s)
 		return
 	}
-	w.regressed, w.reported = false, false
+	w.regressed, w.reported = false, rec.Recovery != nil
 	c.Observe(now, s, FromRead)
 	c.report(now, s)
 	c.advance()

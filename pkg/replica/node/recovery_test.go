@@ -325,3 +325,35 @@ func comesBack(t *testing.T, k int, end func(*proc)) (died bool) {
 	}
 	return died
 }
+
+// The high watermark of before a recovery is forgotten on the disk, too, before the
+// recovered record is on it: a process that is killed right then must not come back with it.
+func TestARecoveryForgetsTheHighWatermarkOnTheDiskFirst(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	a, b := w.procs[0], w.procs[1]
+	must(t, a.start())
+	must(t, b.start())
+	w.elect(0)
+	w.run("both in sync", w.inSync(0, 1))
+	saved := w.record.Record.Clone()
+	w.elect(0)
+	one := a.produce("one")
+	w.run("the commit", func() bool { return one.Err == nil })
+	w.run("it to be checkpointed", func() bool { return b.n.Log().CheckpointedHighWatermark() == 1 })
+	a.kill()
+	w.ids++
+	w.record = epoch.Snapshot{Record: saved, Version: fmt.Sprint(w.ids)} // as etcd from a backup
+	a.report()
+	w.askReports()
+	a.report()
+	w.run("the report of replica 1", func() bool { return len(w.record.Record.Awaited()) == 0 })
+	w.recover()
+	w.run("replica 1 to act on it", func() bool { return b.n.Core().Record().Recovered != nil })
+	b.kill()
+	s, err := Open(b.config())
+	must(t, err)
+	defer s.Close()
+	if hw := s.Log().CheckpointedHighWatermark(); hw != 0 {
+		t.Errorf("the next start begins with the high watermark %d, want 0", hw)
+	}
+}
