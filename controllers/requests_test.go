@@ -27,7 +27,7 @@ func freeze(o *Observation, reporters ...epoch.ReplicaID) {
 		if id == 0 {
 			known = &newer
 		}
-		if o.Record, err = epoch.MarkRecovery(o.Record, epoch.RecoveryOf(id, known)); err != nil {
+		if o.Record, err = epoch.MarkRecovery(o.Record, epoch.RecoveryOf(id, known, 0)); err != nil {
 			panic(err)
 		}
 	}
@@ -41,7 +41,7 @@ func beginRound(o *Observation, reporters ...epoch.ReplicaID) {
 		if err != nil {
 			panic(err)
 		}
-		r, err = epoch.MarkRecovery(r, epoch.RecoveryOf(id, &o.Record))
+		r, err = epoch.MarkRecovery(r, epoch.RecoveryOf(id, &o.Record, 0))
 	}
 	o.Record = r
 }

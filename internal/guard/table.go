@@ -57,6 +57,7 @@ const (
 	RecoveryTakesNewest
 	RecoveryStrikesOthers
 	RecoveryForgetsCommitted
+	RecoveryKeepsHighWatermark
 	ReportIsFinal
 
 	OneHistory
@@ -145,13 +146,14 @@ var Rules = [count]Rule{
 	FrozenInRecovery:       {"frozen-in-recovery", "DESIGN.md rule 7", "a record that went back is changed before it is known what was lost"},
 	DropAfterJoin:          {"drop-after-join", "protocol.md 1.18", "a live copy is dropped before the one that takes part in its stead has caught up"},
 
-	UncleanNamesEpoch:        {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
-	RecoveryHearsAll:         {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
-	RecoveryHearsAnew:        {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
-	RecoveryTakesNewest:      {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
-	RecoveryForgetsCommitted: {"recovery-forgets-committed", "DESIGN.md rule 7, I5", "a leader shows what only a leader on the record that was put back called committed, and the ISR does not have"},
-	ReportIsFinal:            {"report-is-final", "DESIGN.md rule 7", "a replica learns of a record, and acts on it, after it has reported an older one to a recovery, which sets aside what is acknowledged then"},
-	RecoveryStrikesOthers:    {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
+	UncleanNamesEpoch:          {"unclean-names-epoch", "DESIGN.md rule 6", "a forgotten request elects uncleanly again, years later"},
+	RecoveryHearsAll:           {"recovery-hears-all", "DESIGN.md rule 7", "recovery goes on without the one replica that knew the newest ISR: a replica that lacks committed records leads"},
+	RecoveryHearsAnew:          {"recovery-hears-anew", "DESIGN.md rule 7", "a frozen record is put back from a backup, with reports from before what was committed since: a replica that lacks that leads"},
+	RecoveryTakesNewest:        {"recovery-takes-newest", "DESIGN.md rule 7, protocol.md K12", "the restored record's ISR elects a replica that lacks committed records"},
+	RecoveryForgetsCommitted:   {"recovery-forgets-committed", "DESIGN.md rule 7, I5", "a leader shows what only a leader on the record that was put back called committed, and the ISR does not have"},
+	RecoveryKeepsHighWatermark: {"recovery-keeps-high-watermark", "DESIGN.md rules 3, 7", "the record is put back and a volume, too, to an image of its present session: the heartbeats that told them apart went with the record, and the image leads"},
+	ReportIsFinal:              {"report-is-final", "DESIGN.md rule 7", "a replica learns of a record, and acts on it, after it has reported an older one to a recovery, which sets aside what is acknowledged then"},
+	RecoveryStrikesOthers:      {"recovery-strikes-others", "DESIGN.md rule 7", "a replica that truncated by another history keeps its place in the ISR, and leads"},
 
 	OneHistory:          {"one-history", "DESIGN.md rule 7", "a restored record that has gone on is followed, and committed records are cut"},
 	FrozenRecordIdle:    {"frozen-record-idle", "DESIGN.md rule 7", "a record that was put back, or made anew, is taken for what this replica knows, and overwrites it"},

@@ -145,7 +145,7 @@ func (c *cluster) report(p *replica, refused error) error {
 		return refused
 	}
 	known := p.persisted
-	if r, err := epoch.MarkRecovery(c.record, epoch.RecoveryOf(p.id, &known)); err == nil {
+	if r, err := epoch.MarkRecovery(c.record, epoch.RecoveryOf(p.id, &known, 0)); err == nil {
 		c.commit(r)
 		c.note(Event{Kind: Told, Replica: p.name}, "%s reports what it knows: partition epoch %d", p.name, known.PartitionEpoch)
 	}

@@ -25,6 +25,9 @@ import (
 //     the frozen one went through since it was put back stands on lost ground.
 //   - Who reported another history than the one that won leaves the ISR, and cuts its
 //     log to what both share, before it acts on the new record ([Record.SetAside]).
+//   - What the ISR that won knew to be committed stays known, so that a volume put back
+//     to an image from before it is told from the one that it stands for
+//     ([Recovered.HighWatermark]): the leader's progress went with the record.
 //   - Both epochs rise above all that anybody is known to have seen, by a margin for
 //     who was not asked.
 
@@ -61,6 +64,9 @@ type Report struct {
 	// Known is the last change of the newest record that it had acted on; the zero
 	// Change if its volume remembers none.
 	Known Change `json:"known"`
+	// HighWatermark is the highest offset up to which it knew all to be committed, 0 if
+	// it knew of none.
+	HighWatermark Offset `json:"highWatermark,omitempty"`
 	// Round is the newest round that it has reported in.
 	Round ChangeID `json:"round,omitempty"`
 }
@@ -76,12 +82,15 @@ type Recovered struct {
 	// Faithful are the replicas that had reported a record which the winning one goes
 	// on from: the logs that spoke for them hold no other history.
 	Faithful []ReplicaID `json:"faithful,omitempty"`
+	// HighWatermark is the highest that a faithful member of the ISR had reported: every
+	// member's log reached it once. It is 0 if none did, and after an unclean election.
+	HighWatermark Offset `json:"highWatermark,omitempty"`
 }
 
 // RecoveryOf is the report of a replica whose newest record is known, nil if it
-// remembers none.
-func RecoveryOf(id ReplicaID, known *Record) Recovery {
-	v := Recovery{ReportedBy: id, Reports: []Report{{ID: id}}}
+// remembers none, and which knows all up to a high watermark to be committed.
+func RecoveryOf(id ReplicaID, known *Record, highWatermark Offset) Recovery {
+	v := Recovery{ReportedBy: id, Reports: []Report{{ID: id, HighWatermark: max(highWatermark, 0)}}}
 	if known == nil || known.PartitionEpoch == 0 {
 		return v
 	}
@@ -96,7 +105,8 @@ func RecoveryOf(id ReplicaID, known *Record) Recovery {
 // to a frozen one, in its present round. It changes neither epoch, and beside it only a
 // new round may be begun while a record is frozen. What the same replica has reported
 // before stands if it is more: a volume that was put back must not hide what it once
-// knew. ErrNoChange says that the report is there.
+// knew. ErrNoChange says that the report is there: one in a round, and a leader that goes on
+// committing until its lease ends does not write again for that.
 func MarkRecovery(r Record, v Recovery) (Record, error) {
 	var old Recovery
 	if r.Recovery != nil {
@@ -132,8 +142,11 @@ func mergeReports(old, more []Report, round ChangeID) []Report {
 			out = append(out, v)
 		case v.Known.PartitionEpoch > out[i].Known.PartitionEpoch:
 			out[i] = v
-		default:
+		case out[i].Round != round:
 			out[i].Round = round
+			if v.Known == out[i].Known {
+				out[i].HighWatermark = max(v.HighWatermark, out[i].HighWatermark)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.ID, b.ID) })
@@ -211,9 +224,39 @@ func Recover(r Record, q RecoveryRequest) (Record, error) {
 	n.PartitionEpoch = max(n.PartitionEpoch, r.PartitionEpoch, v.PartitionEpoch) + RecoveryMargin - 1
 	n.LeaderEpoch = max(n.LeaderEpoch, r.LeaderEpoch, v.LeaderEpoch) + RecoveryMargin
 	faithful, others := judgeReports(newest, v.Reports)
-	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful}
+	n.Recovered = &Recovered{PartitionEpoch: n.PartitionEpoch + 1, LeaderEpoch: n.LeaderEpoch, From: newest.LastChange(), Faithful: faithful,
+		HighWatermark: newest.committedBy(faithful, v.Reports)}
 	n.ISR = slices.DeleteFunc(n.ISR, func(id ReplicaID) bool { return slices.Contains(others, id) && !guard.Off(guard.RecoveryStrikesOthers) })
 	return n.next(q.Change), nil
+}
+
+// committedBy is the highest high watermark that a record, or a faithful member of its
+// ISR, is known to have had. Others may have heard of one on lost ground.
+func (r Record) committedBy(faithful []ReplicaID, reports []Report) Offset {
+	var hw Offset
+	if guard.Off(guard.RecoveryKeepsHighWatermark) {
+		return hw
+	}
+	hw = max(hw, r.HighestKnown())
+	for _, w := range reports {
+		if r.InSync(w.ID) && slices.Contains(faithful, w.ID) {
+			hw = max(hw, w.HighWatermark)
+		}
+	}
+	return hw
+}
+
+// HighestKnown is the highest high watermark that the record tells of: every member of the
+// ISR has had all up to there. NoOffset if it tells of none.
+func (r Record) HighestKnown() Offset {
+	hw := NoOffset
+	if r.Progress != nil {
+		hw = r.Progress.HighWatermark
+	}
+	if r.Recovered != nil {
+		hw = max(hw, r.Recovered.HighWatermark)
+	}
+	return hw
 }
 
 func reporters(v *Recovery) []ReplicaID {

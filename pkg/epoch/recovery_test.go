@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,23 +69,23 @@ func TestRecover(t *testing.T) {
 		refuse  RefusalReason
 	}{
 		{"the newest record reported wins over the restored one", common,
-			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, 0, []ReplicaID{0, 2}, truth, ""},
+			[]Recovery{RecoveryOf(0, &truth, 0), RecoveryOf(1, &common, 0), RecoveryOf(2, &truth, 0)}, 0, []ReplicaID{0, 2}, truth, ""},
 		{"a shorter true history wins over a longer one that began with the restore; who followed that leaves the ISR", fork,
-			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, &fork)}, 0, []ReplicaID{0}, truth, ""},
+			[]Recovery{RecoveryOf(0, &truth, 0), RecoveryOf(1, &fork, 0), RecoveryOf(2, &fork, 0)}, 0, []ReplicaID{0}, truth, ""},
 		{"who remembers nothing is judged when it registers", common,
-			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, nil), RecoveryOf(2, nil)}, 0, []ReplicaID{0, 2}, truth, ""},
+			[]Recovery{RecoveryOf(0, &truth, 0), RecoveryOf(1, nil, 0), RecoveryOf(2, nil, 0)}, 0, []ReplicaID{0, 2}, truth, ""},
 		{"the restored record goes on if nobody knew more", fork,
-			[]Recovery{RecoveryOf(0, &common), RecoveryOf(1, &fork), RecoveryOf(2, &common)}, 0, []ReplicaID{0, 1, 2}, fork, ""},
+			[]Recovery{RecoveryOf(0, &common, 0), RecoveryOf(1, &fork, 0), RecoveryOf(2, &common, 0)}, 0, []ReplicaID{0, 1, 2}, fork, ""},
 		{"a Lease made anew counts for nothing, whatever its epoch", remade,
-			[]Recovery{RecoveryOf(0, &common), RecoveryOf(1, &common), RecoveryOf(2, &common)}, 0, []ReplicaID{0, 1, 2}, common, ""},
+			[]Recovery{RecoveryOf(0, &common, 0), RecoveryOf(1, &common, 0), RecoveryOf(2, &common, 0)}, 0, []ReplicaID{0, 1, 2}, common, ""},
 		{"not from a Lease made anew if nobody remembers", remade,
-			[]Recovery{RecoveryOf(0, nil), RecoveryOf(1, nil), RecoveryOf(2, nil)}, 0, nil, Record{}, RefusedRecovery},
+			[]Recovery{RecoveryOf(0, nil, 0), RecoveryOf(1, nil, 0), RecoveryOf(2, nil, 0)}, 0, nil, Record{}, RefusedRecovery},
 		{"not before every replica of the restored record has reported", common,
-			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(2, &truth)}, 0, nil, Record{}, RefusedRecovery},
+			[]Recovery{RecoveryOf(0, &truth, 0), RecoveryOf(2, &truth, 0)}, 0, nil, Record{}, RefusedRecovery},
 		{"not before every replica of a reported record has reported", common,
-			[]Recovery{RecoveryOf(0, &grown), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, 0, nil, Record{}, RefusedRecovery},
+			[]Recovery{RecoveryOf(0, &grown, 0), RecoveryOf(1, &common, 0), RecoveryOf(2, &truth, 0)}, 0, nil, Record{}, RefusedRecovery},
 		{"not for a request that named another regression", common,
-			[]Recovery{RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth)}, common.PartitionEpoch - 1, nil, Record{}, RefusedSuperseded},
+			[]Recovery{RecoveryOf(0, &truth, 0), RecoveryOf(1, &common, 0), RecoveryOf(2, &truth, 0)}, common.PartitionEpoch - 1, nil, Record{}, RefusedSuperseded},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := frozenBy(t, tc.frozen, tc.reports...)
@@ -120,7 +121,7 @@ func TestRecover(t *testing.T) {
 
 func TestReportsDoNotHangOnTheirOrder(t *testing.T) {
 	common, truth, fork := lineages(t)
-	a, b, c := RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, nil)
+	a, b, c := RecoveryOf(0, &truth, 0), RecoveryOf(1, &fork, 0), RecoveryOf(2, nil, 0)
 	want := frozenBy(t, common, a, b, c)
 	for _, order := range [][]Recovery{{a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}, {a, b, c, a, c}} {
 		got := frozenBy(t, common, order...)
@@ -133,15 +134,15 @@ func TestReportsDoNotHangOnTheirOrder(t *testing.T) {
 
 func TestAVolumePutBackDoesNotHideWhatItKnew(t *testing.T) {
 	common, truth, _ := lineages(t)
-	r := frozenBy(t, common, RecoveryOf(0, &truth))
-	if _, err := MarkRecovery(r, RecoveryOf(0, &common)); !errors.Is(err, ErrNoChange) {
+	r := frozenBy(t, common, RecoveryOf(0, &truth, 0))
+	if _, err := MarkRecovery(r, RecoveryOf(0, &common, 0)); !errors.Is(err, ErrNoChange) {
 		t.Errorf("a lesser report of the same replica: %v, want ErrNoChange", err)
 	}
 }
 
 func TestNothingChangesWhileFrozen(t *testing.T) {
 	common, truth, _ := lineages(t)
-	r := frozenBy(t, common, RecoveryOf(0, &truth), RecoveryOf(1, &truth), RecoveryOf(2, &truth))
+	r := frozenBy(t, common, RecoveryOf(0, &truth, 0), RecoveryOf(1, &truth, 0), RecoveryOf(2, &truth, 0))
 	for name, change := range map[string]func() (Record, error){
 		"elect": func() (Record, error) { return Elect(r, Election{Live: []ReplicaID{1}, Change: "x"}) },
 		"unclean": func() (Record, error) {
@@ -163,7 +164,7 @@ func TestNothingChangesWhileFrozen(t *testing.T) {
 
 func TestSetAside(t *testing.T) {
 	common, truth, fork := lineages(t)
-	r := frozenBy(t, fork, RecoveryOf(0, &truth), RecoveryOf(1, &fork), RecoveryOf(2, &common))
+	r := frozenBy(t, fork, RecoveryOf(0, &truth, 0), RecoveryOf(1, &fork, 0), RecoveryOf(2, &common, 0))
 	n, err := Recover(r, RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Round: "round", Change: "recovered"})
 	if err != nil {
 		t.Fatal(err)
@@ -205,11 +206,69 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
+// What the ISR knew to be committed outlives the leader's progress, which goes with the
+// record: a member whose volume ends below it is not the one that counts.
+func TestRecoveryKeepsTheHighWatermark(t *testing.T) {
+	common, truth, fork := lineages(t)
+	for _, tc := range []struct {
+		name    string
+		reports []Recovery
+		want    Offset
+	}{
+		{"the highest of the ISR that won", []Recovery{RecoveryOf(0, &truth, 7), RecoveryOf(1, &common, 0), RecoveryOf(2, &truth, 9)}, 9},
+		{"not one of another history", []Recovery{RecoveryOf(0, &truth, 7), RecoveryOf(1, &common, 0), RecoveryOf(2, &fork, 9)}, 7},
+		{"not one from outside of the ISR", []Recovery{RecoveryOf(0, &truth, 7), RecoveryOf(1, &common, 9), RecoveryOf(2, &truth, 7)}, 7},
+		{"none is known", []Recovery{RecoveryOf(0, &truth, NoOffset), RecoveryOf(1, nil, NoOffset), RecoveryOf(2, nil, NoOffset)}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := frozenBy(t, fork, tc.reports...)
+			n, err := Recover(r, RecoveryRequest{PartitionEpoch: r.PartitionEpoch, Round: "round", Change: "recovered"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.HighestKnown() != tc.want {
+				t.Errorf("the highest known is %d, want %d", n.HighestKnown(), tc.want)
+			}
+			n.Progress = &Progress{HighWatermark: 12}
+			if n.HighestKnown() != 12 {
+				t.Errorf("the highest known is %d once the leader has told 12", n.HighestKnown())
+			}
+			if n = n.crown(1, ReasonUnclean, "unclean", time.Unix(8, 0)); n.HighestKnown() > 0 {
+				t.Errorf("the highest known is %d after an unclean election, whose winner may not have it", n.HighestKnown())
+			}
+		})
+	}
+}
+
+// A leader of the frozen record commits until its lease ends. What it says in a new round counts.
+func TestAReportOfANewRoundRaisesTheHighWatermark(t *testing.T) {
+	common, truth, _ := lineages(t)
+	r := frozenBy(t, common, RecoveryOf(0, &truth, 7))
+	if _, err := MarkRecovery(r, RecoveryOf(0, &truth, 8)); !errors.Is(err, ErrNoChange) {
+		t.Errorf("once more in the same round: %v, want ErrNoChange", err)
+	}
+	r, err := AskReports(r, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hw := range []Offset{9, 3} { // the second is of a volume that was put back
+		if r, err = MarkRecovery(r, RecoveryOf(0, &truth, hw)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Recovery.Reports[0].HighWatermark; got != 9 {
+			t.Errorf("after a report of %d the high watermark is %d, want 9", hw, got)
+		}
+		if r, err = AskReports(r, ChangeID(fmt.Sprint("after ", hw))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The record that was put back had itself been frozen, and every replica had reported
 // then. What was acknowledged since counts all the same.
 func TestReportsFromABackupOfAFrozenRecordAreNotBelieved(t *testing.T) {
 	common, truth, _ := lineages(t)
-	backup := frozenBy(t, common, RecoveryOf(0, &truth), RecoveryOf(1, &common), RecoveryOf(2, &truth))
+	backup := frozenBy(t, common, RecoveryOf(0, &truth, 0), RecoveryOf(1, &common, 0), RecoveryOf(2, &truth, 0))
 	n, err := Recover(backup, RecoveryRequest{PartitionEpoch: backup.PartitionEpoch, Round: "round", Change: "recovered"})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +287,7 @@ func TestReportsFromABackupOfAFrozenRecordAreNotBelieved(t *testing.T) {
 		t.Errorf("by the reports in the backup: %v, want a refusal because of %s", err, RefusedRecovery)
 	}
 	for id := range ReplicaID(3) {
-		if asked, err = MarkRecovery(asked, RecoveryOf(id, &now)); err != nil {
+		if asked, err = MarkRecovery(asked, RecoveryOf(id, &now, 0)); err != nil {
 			t.Fatalf("the report of replica %d: %v", id, err)
 		}
 	}

@@ -112,7 +112,7 @@ func (r Record) knownLog(p Replica) (LeaderEpoch, Offset) {
 }
 
 // crown makes a replica from outside of the ISR the leader, and the record tell of it.
-// Progress goes: a high watermark that may be beyond the new leader's log would void
+// Progress goes, and what the last recovery knew to be committed: a high watermark that may be beyond the new leader's log would void
 // the promise of every replica that starts.
 func (r Record) crown(id ReplicaID, reason ElectionReason, change ChangeID, now time.Time) Record {
 	n := r.Clone()
@@ -123,6 +123,9 @@ func (r Record) crown(id ReplicaID, reason ElectionReason, change ChangeID, now 
 	n.ISR = []ReplicaID{id}
 	n.setReplica(id, func(p *Replica) { p.Adding = false })
 	n.Progress = nil
+	if n.Recovered != nil {
+		n.Recovered.HighWatermark = 0
+	}
 	n.enthrone(id, reason, now)
 	return n.next(change)
 }

@@ -17,7 +17,7 @@ import (
 // no record had.
 func (c *Core) knowledge() epoch.Recovery {
 	known := c.snap.Record
-	v := epoch.RecoveryOf(c.me.ID, &known)
+	v := epoch.RecoveryOf(c.me.ID, &known, c.hw)
 	v.LeaderEpoch = max(v.LeaderEpoch, c.log.EpochCache().Latest())
 	return v
 }

@@ -77,7 +77,7 @@ func (b *bench) elected(r epoch.Record, id epoch.ReplicaID, change epoch.ChangeI
 
 func (b *bench) frozen(r epoch.Record, by epoch.ReplicaID, known epoch.Record) epoch.Record {
 	b.t.Helper()
-	n, err := epoch.MarkRecovery(r, epoch.RecoveryOf(by, &known))
+	n, err := epoch.MarkRecovery(r, epoch.RecoveryOf(by, &known, 0))
 	return b.must(n, err)
 }
 
@@ -225,7 +225,7 @@ func TestASetAsideHistoryIsCutBeforeTheRecoveredRecordIsPersisted(t *testing.T) 
 			b.take()
 			frozen := b.frozen(fork, 2, truth)
 			for _, id := range []epoch.ReplicaID{0, 1} {
-				n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(id, &known))
+				n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(id, &known, 0))
 				frozen = b.must(n, err)
 			}
 			recovered := b.recovered(frozen)
@@ -258,7 +258,7 @@ func TestAProcessInAnotherHistoryLeavesTheISRByANewStart(t *testing.T) {
 	b.core.Observe(0, epoch.Snapshot{Record: fork, Version: "fork"}, FromWatch)
 	b.take()
 	frozen := b.frozen(b.frozen(b.rec, 0, truth), 2, truth)
-	n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(1, nil))
+	n, err := epoch.MarkRecovery(frozen, epoch.RecoveryOf(1, nil, 0))
 	frozen = b.must(n, err)
 	recovered := b.elected(b.recovered(frozen), 1, "elected")
 	if !recovered.InSync(1) {

@@ -19,7 +19,7 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 	if !backwards && rec.Recovery == nil {
 		return nil, nil
 	}
-	v := epoch.RecoveryOf(id, s.known)
+	v := epoch.RecoveryOf(id, s.known, s.recovery.HighWatermark)
 	v.LeaderEpoch = max(v.LeaderEpoch, s.log.EpochCache().Latest())
 	marked, err := epoch.MarkRecovery(rec, v)
 	switch {

@@ -54,8 +54,8 @@ type Evidence struct {
 	Registered epoch.Replica
 	// InSync: the record lists this replica in the ISR.
 	InSync bool
-	// ProgressHighWatermark is the record's; NoOffset if it tells none.
-	ProgressHighWatermark epoch.Offset
+	// KnownHighWatermark is the highest that the record tells of; NoOffset if it tells none.
+	KnownHighWatermark epoch.Offset
 	// Mark is the clean mark, nil if there is none.
 	Mark *CleanMark
 	// Witness is the last process's witness, nil if there is none.
@@ -106,7 +106,7 @@ func Judge(e Evidence) Verdict {
 
 // doubts void every proof. Each returns why, or "".
 var doubts = []func(Evidence) string{
-	doubtCut, doubtEpochs, doubtErrorMark, doubtOwnHighWatermark, doubtProgress, doubtWitnessedBatch,
+	doubtCut, doubtEpochs, doubtErrorMark, doubtOwnHighWatermark, doubtKnownHighWatermark, doubtWitnessedBatch,
 }
 
 // doubtErrorMark: after a failed sync the page cache no longer says what the disk
@@ -143,9 +143,9 @@ func doubtOwnHighWatermark(e Evidence) string {
 	return ""
 }
 
-// doubtProgress holds for members of the ISR only: another replica may be behind.
-func doubtProgress(e Evidence) string {
-	if hw := e.ProgressHighWatermark; e.InSync && e.Log.LogEndOffset < hw {
+// doubtKnownHighWatermark holds for members of the ISR only: another replica may be behind.
+func doubtKnownHighWatermark(e Evidence) string {
+	if hw := e.KnownHighWatermark; e.InSync && e.Log.LogEndOffset < hw {
 		return fmt.Sprintf("the log ends at %d, below the partition's high watermark %d, and this replica was in sync", e.Log.LogEndOffset, hw)
 	}
 	return ""

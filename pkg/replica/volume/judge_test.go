@@ -17,9 +17,9 @@ var (
 func bare() Evidence {
 	return Evidence{
 		DirectoryID: dirA, BootID: "boot", PodUID: "pod", InSync: true,
-		Registered:            epoch.Replica{ID: 1, DirectoryID: dirA, Session: 8, StartID: "s8"},
-		ProgressHighWatermark: 100,
-		Log:                   LogFacts{LogEndOffset: 100, CheckpointedHighWatermark: 90},
+		Registered:         epoch.Replica{ID: 1, DirectoryID: dirA, Session: 8, StartID: "s8"},
+		KnownHighWatermark: 100,
+		Log:                LogFacts{LogEndOffset: 100, CheckpointedHighWatermark: 90},
 	}
 }
 
@@ -95,9 +95,9 @@ func TestJudgeDoubtVoidsEveryProof(t *testing.T) {
 		{"an epoch that contradicts the cache", func(e *Evidence) { e.Log.EpochContradiction = true }, "leader-epoch cache"},
 		{"a log below its own high watermark", func(e *Evidence) { e.Log.CheckpointedHighWatermark = 101 }, "checkpointed high watermark 101"},
 		{"a log without a checkpoint", func(e *Evidence) { e.Log.CheckpointedHighWatermark = epoch.NoOffset }, ""},
-		{"a member below the partition's high watermark", func(e *Evidence) { e.ProgressHighWatermark = 101 }, "partition's high watermark 101"},
-		{"another replica below it", func(e *Evidence) { e.ProgressHighWatermark, e.InSync = 101, false }, ""},
-		{"progress cleared by an unclean election", func(e *Evidence) { e.ProgressHighWatermark = epoch.NoOffset }, ""},
+		{"a member below the partition's high watermark", func(e *Evidence) { e.KnownHighWatermark = 101 }, "partition's high watermark 101"},
+		{"another replica below it", func(e *Evidence) { e.KnownHighWatermark, e.InSync = 101, false }, ""},
+		{"progress cleared by an unclean election", func(e *Evidence) { e.KnownHighWatermark = epoch.NoOffset }, ""},
 		{"the witnessed batch is not there", func(e *Evidence) { e.WitnessedBatch = false }, "leader epoch 3 that ends before offset 100 is not in the log"},
 		{"a log shorter than witnessed", func(e *Evidence) { e.Witness.LogEndOffset = 101 }, "101 was witnessed"},
 		{"a stale witness says nothing", func(e *Evidence) { e.WitnessedBatch, e.Registered.StartID, e.Witness.LogEndOffset = false, "s9", 500 }, ""},

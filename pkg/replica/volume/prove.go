@@ -43,10 +43,7 @@ func (v *Volume) evidence(r epoch.Record, facts LogFacts) (Evidence, error) {
 	e.BootID, e.PodUID = v.cfg.BootID, v.cfg.PodUID
 	e.Registered, _ = r.Replica(v.cfg.ReplicaID)
 	e.InSync = r.InSync(v.cfg.ReplicaID)
-	e.ProgressHighWatermark = epoch.NoOffset
-	if r.Progress != nil {
-		e.ProgressHighWatermark = r.Progress.HighWatermark
-	}
+	e.KnownHighWatermark = r.HighestKnown()
 	e.Mark, e.Witness, e.WitnessMissing = v.mark, v.found, v.witnessMissing
 	e.EveryBatch = everyBatch
 	e.Log = facts
