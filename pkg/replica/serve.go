@@ -94,13 +94,13 @@ func (r *Replica) readForReplica(q kafka.ReplicaFetchRequest, o fetchOutcome) ka
 	if o.err != nil {
 		return replicaRefusal(o.err)
 	}
-	a, err := r.node.ReadForReplica(q.Offset, q.MaxBytes, o.answer)
+	a, loan, err := r.node.LendToReplica(q.Offset, q.MaxBytes, o.answer)
 	if err != nil {
 		r.noteDamage(err)
 		return replicaRefusal(err)
 	}
 	return kafka.ReplicaFetchResult{LeaderEpoch: o.answer.LeaderEpoch, FetchResult: kafka.FetchResult{
-		Records: a.Records, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}}
+		Records: a.Records, Release: loan.Return, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}}
 }
 
 func diverging(e *epoch.Entry) *kafka.DivergingEpoch {
@@ -126,6 +126,7 @@ func (r *Replica) Fetch(ctx context.Context, q kafka.FetchRequest) kafka.FetchRe
 		if last || res.Err != nil || res.Diverging != nil || len(res.Records) > 0 && len(res.Records) >= q.MinBytes || q.MinBytes == 0 {
 			return res
 		}
+		res.Release()
 		select {
 		case <-v.changed:
 		case <-timer.C:
@@ -146,5 +147,5 @@ func (r *Replica) read(v *view, q kafka.FetchRequest) kafka.FetchResult {
 		r.noteDamage(err)
 		return kafka.FetchResult{Err: err}
 	}
-	return kafka.FetchResult{Records: a.Records, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}
+	return kafka.FetchResult{Records: a.Records, Release: a.Return, HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: diverging(a.Diverging)}
 }

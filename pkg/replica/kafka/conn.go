@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-io/tidemark/internal/buffers"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
 
@@ -215,7 +216,7 @@ func (c *conn) answer(x *exchange) error {
 	err = writeAll(c.nc, out.pieces, c.limits.StallTimeout)
 	x.done()
 	c.metrics.sent.Add(float64(out.size))
-	putBuffer(out.buffer)
+	buffers.Put(out.buffer)
 	if err != nil {
 		return fmt.Errorf("write a response: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/tidemark-io/tidemark/internal/buffers"
 )
 
 // errMalformed wraps everything that a well-behaved client never sends. It closes
@@ -36,7 +38,7 @@ func (f *frame) release() {
 	if f.counted > 0 {
 		f.budget.Release(f.counted)
 	}
-	putBuffer(f.bytes)
+	buffers.Put(f.bytes)
 	f.bytes = nil
 }
 
@@ -79,15 +81,15 @@ func (fr *frameReader) next(ctx context.Context) (*frame, error) {
 // body fills a frame. A buffer beyond the pooled sizes grows as the bytes come in,
 // so that a size alone makes nobody allocate.
 func (fr *frameReader) body(f *frame, size int) error {
-	const step = 1 << maxBufferBits
-	f.bytes = getBuffer(min(size, step))
+	const step = buffers.Largest
+	f.bytes = buffers.Get(min(size, step))
 	if err := fr.readFull(f.bytes); err != nil {
 		return err
 	}
 	for have := len(f.bytes); have < size; have = len(f.bytes) {
 		grown := make([]byte, min(size, 2*have))
 		copy(grown, f.bytes)
-		putBuffer(f.bytes)
+		buffers.Put(f.bytes)
 		f.bytes = grown
 		if err := fr.readFull(f.bytes[have:]); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-io/tidemark/internal/buffers"
 )
 
 // gatherFrom is from how many bytes of records on a response is not copied together: a
@@ -31,13 +33,13 @@ func encodeResponse(correlationID int32, resp kmsg.Response) response {
 	var out response
 	p := largeFetch(resp)
 	if p == nil {
-		out.buffer = appendResponse(getBuffer(1 << minBufferBits)[:0], correlationID, resp)
+		out.buffer = appendResponse(buffers.Get(buffers.Smallest)[:0], correlationID, resp)
 		out.pieces, out.size = net.Buffers{out.buffer}, len(out.buffer)
 		return out
 	}
 	records := p.RecordBatches
 	p.RecordBatches = recordsMark
-	out.buffer = appendResponse(getBuffer(1 << minBufferBits)[:0], correlationID, resp)
+	out.buffer = appendResponse(buffers.Get(buffers.Smallest)[:0], correlationID, resp)
 	p.RecordBatches = records
 	at := bytes.Index(out.buffer, recordsMark)
 	head, tail := out.buffer[:at], out.buffer[at+len(recordsMark):]

@@ -121,6 +121,7 @@ type Log struct {
 	// truncations counts the calls that took bytes away from the end, swaps those that
 	// put compacted segments in the place of others.
 	truncations, swaps uint64
+	places             places
 	// unsynced are files other than segments to sync with the next flush; dirtyDir
 	// says the same of the directory.
 	unsynced []string

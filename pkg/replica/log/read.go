@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tidemark-io/tidemark/internal/buffers"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 )
@@ -18,6 +19,7 @@ type extent struct {
 	offsets, times indexView
 	maxTimestamp   int64
 	end            epoch.Offset
+	known          int64 // position of the batch that is looked for, -1 if nobody remembers
 }
 
 // extentAt takes segment i for reading. mu must be held.
@@ -29,7 +31,7 @@ func (l *Log) extentAt(i int) extent {
 		fresh = s.size
 	}
 	return extent{
-		segment: s, size: s.size, fresh: fresh, end: s.end, maxTimestamp: s.maxTimestamp,
+		segment: s, size: s.size, fresh: fresh, end: s.end, maxTimestamp: s.maxTimestamp, known: -1,
 		offsets: s.offsetIndex(), times: s.timeIndex(),
 	}
 }
@@ -42,7 +44,21 @@ func (l *Log) changedSince(n uint64) bool {
 	return l.changes() != n
 }
 
-// Read returns whole batches from the one that holds offset from up to, not
+// wish is what a reader asks for.
+type wish struct {
+	from, limit epoch.Offset
+	maxBytes    int
+	atLeastOne  bool
+	everything  bool // is checked
+}
+
+// Read is Lend into memory of the caller's own.
+func (l *Log) Read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
+	n, err := l.Lend(from, limit, maxBytes, atLeastOne)
+	return n.keep(), err
+}
+
+// Lend returns whole batches from the one that holds offset from up to, not
 // including, the first that does not end below limit. The first may begin below
 // from. There are at most maxBytes of them, or with atLeastOne the first one
 // whatever its size, and they end with a segment: an answer may be shorter than it
@@ -51,43 +67,38 @@ func (l *Log) changedSince(n uint64) bool {
 // segment being written itself, a short while ago: a disk may change what it holds. Whole
 // batches before a damaged one are returned; the next read tells of it.
 //
-// Errors: ErrOffsetOutOfRange outside of [start, end], ErrDamaged, ErrClosed.
-func (l *Log) Read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
-	return l.read(from, limit, maxBytes, atLeastOne, false)
+// Errors, with nothing lent: ErrOffsetOutOfRange outside of [start, end], ErrDamaged,
+// ErrClosed.
+func (l *Log) Lend(from, limit epoch.Offset, maxBytes int, atLeastOne bool) (Loan, error) {
+	return l.lend(wish{from: from, limit: limit, maxBytes: maxBytes, atLeastOne: atLeastOne})
 }
 
-// Verify reads like Read, checks everything, and returns how far it got.
+// Verify reads like Lend, checks everything, and returns how far it got.
 func (l *Log) Verify(from, limit epoch.Offset, maxBytes int) (next epoch.Offset, err error) {
-	b, err := l.read(from, limit, maxBytes, true, true)
-	if err != nil || len(b) == 0 {
+	n, err := l.lend(wish{from: from, limit: limit, maxBytes: maxBytes, atLeastOne: true, everything: true})
+	defer n.Return()
+	if err != nil || len(n.Records) == 0 {
 		return from, err
 	}
-	for next = from; len(b) > 0; {
-		var one batch.Batch
-		if one, b, err = batch.Next(b); err != nil {
-			return next, err
-		}
-		next = one.NextOffset()
-	}
-	return next, nil
+	return n.next, nil
 }
 
-func (l *Log) read(from, limit epoch.Offset, maxBytes int, atLeastOne, everything bool) ([]byte, error) {
+func (l *Log) lend(w wish) (Loan, error) {
 	for {
-		x, n, limit, err := l.extentFor(from, limit)
+		x, n, limit, err := l.extentFor(w.from, w.limit)
 		if err != nil || x.segment == nil {
-			return nil, err
+			return Loan{}, err
 		}
-		if everything {
+		if w.limit = limit; w.everything {
 			x.fresh = x.size
 		}
-		out, err := x.read(from, limit, maxBytes, atLeastOne)
-		l.release(x.segment)
-		if l.changedSince(n) {
+		out, err := x.read(w)
+		if !l.leave(x.segment, out, n) {
+			out.Return()
 			continue
 		}
 		if l.closed.Load() && err != nil {
-			return nil, ErrClosed
+			return Loan{}, ErrClosed
 		}
 		switch {
 		case errors.Is(err, ErrCorrupt), errors.Is(err, batch.ErrIncomplete):
@@ -96,10 +107,25 @@ func (l *Log) read(from, limit epoch.Offset, maxBytes int, atLeastOne, everythin
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read at offset %d: %w", from, err)
+			return Loan{}, fmt.Errorf("read at offset %d: %w", w.from, err)
 		}
 		return out, nil
 	}
+}
+
+// leave gives a segment back after a read, and remembers where that has ended. It reports
+// false if the read says nothing.
+func (l *Log) leave(s *segment, n Loan, changes uint64) bool {
+	defer l.release(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changes() != changes {
+		return false
+	}
+	if len(n.Records) > 0 {
+		l.places.add(place{s, n.next, n.position, changes})
+	}
+	return true
 }
 
 // extentFor finds the segment to read offset from in, none if there is nothing
@@ -117,30 +143,51 @@ func (l *Log) extentFor(from, limit epoch.Offset) (extent, uint64, epoch.Offset,
 	if from >= limit {
 		return extent{}, 0, 0, nil
 	}
-	return l.extentAt(l.segmentAt(from)), l.changes(), limit, nil
+	x := l.extentAt(l.segmentAt(from))
+	x.known = l.places.find(x.segment, from, l.changes())
+	return x, l.changes(), limit, nil
 }
 
-func (x extent) read(from, limit epoch.Offset, maxBytes int, atLeastOne bool) ([]byte, error) {
-	h, pos, err := x.seek(from)
+func (x extent) read(w wish) (Loan, error) {
+	h, pos, err := x.seek(w.from)
 	if errors.Is(err, io.EOF) {
-		return nil, nil
+		return Loan{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return Loan{}, err
 	}
 	first := h.Size()
-	if h.LastOffset() >= limit || first > maxBytes && !atLeastOne {
-		return nil, nil
+	if h.LastOffset() >= w.limit || first > w.maxBytes && !w.atLeastOne {
+		return Loan{}, nil
 	}
-	buf := make([]byte, min(max(int64(maxBytes), int64(first)), x.size-pos))
-	if n, err := x.segment.file.ReadAt(buf, pos); n < len(buf) {
-		return nil, fmt.Errorf("read %d bytes at byte %d of segment %d: %w", len(buf), pos, x.segment.base, err)
+	n := Loan{buffer: buffers.Get(int(min(max(int64(w.maxBytes), int64(first)), x.size-pos)))}
+	err = x.fill(&n, pos, w.limit)
+	if err != nil {
+		n.Return()
 	}
-	return wholeBatches(buf, limit, x.fresh-pos)
+	return n, err
 }
 
-// seek finds the first batch that ends at or behind o, with the index's help.
+// fill reads into a loan's buffer from a position on.
+func (x extent) fill(n *Loan, pos int64, limit epoch.Offset) (err error) {
+	if got, err := x.segment.file.ReadAt(n.buffer, pos); got < len(n.buffer) {
+		return fmt.Errorf("read %d bytes at byte %d of segment %d: %w", len(n.buffer), pos, x.segment.base, err)
+	}
+	n.Records, n.next, err = wholeBatches(n.buffer, limit, x.fresh-pos)
+	n.position = pos + int64(len(n.Records))
+	return err
+}
+
+// seek finds the first batch that ends at or behind o, with the help of what is remembered
+// or of the index.
 func (x extent) seek(o epoch.Offset) (batch.Batch, int64, error) {
+	if x.known >= 0 {
+		s := headerScanner(x.segment.file, x.known, x.size)
+		s.window = batch.HeaderSize
+		if h, pos, err := s.next(); err == nil && h.BaseOffset() == o {
+			return h, pos, nil
+		}
+	}
 	rel := int64(o - x.segment.base)
 	start := x.offsets.lastOffset(func(e offsetEntry) bool { return e.relative <= rel }).position
 	h, pos, err := headerScanner(x.segment.file, start, x.size).seek(o)
@@ -152,8 +199,8 @@ func (x extent) seek(o epoch.Offset) (batch.Batch, int64, error) {
 }
 
 // wholeBatches is the part of b that consists of whole batches below limit, with the
-// right checksum as far as they begin before byte check.
-func wholeBatches(b []byte, limit epoch.Offset, check int64) ([]byte, error) {
+// right checksum as far as they begin before byte check; and the offset behind them.
+func wholeBatches(b []byte, limit epoch.Offset, check int64) (whole []byte, next epoch.Offset, err error) {
 	n := 0
 	for rest := b; len(rest) > 0; {
 		bt, tail, err := batch.Next(rest)
@@ -167,25 +214,25 @@ func wholeBatches(b []byte, limit epoch.Offset, check int64) ([]byte, error) {
 			err = bt.CheckCRC()
 		}
 		if err != nil && n == 0 {
-			return nil, err
+			return nil, 0, err
 		}
 		if err != nil {
 			break
 		}
 		n += len(bt)
+		next = bt.NextOffset()
 		rest = tail
 	}
-	return b[:n:n], nil
+	return b[:n:n], next, nil
 }
 
 // clip makes the first of some batches begin at from, if it is a filler in which that lies.
-func clip(b []byte, from epoch.Offset) ([]byte, error) {
+func clip(b []byte, from epoch.Offset) error {
 	first, _, err := batch.Next(b)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		first.ClipFiller(from)
 	}
-	first.ClipFiller(from)
-	return b, nil
+	return err
 }
 
 // BatchEndingAt identifies the batch whose last record has that offset; false if no

@@ -174,14 +174,24 @@ func (o *opener) completeSwap(base, end epoch.Offset, names []string) error {
 	return o.fs.SyncDir(o.dir)
 }
 
-// ReadForFollower is Read for a log that ends at from and goes on with what is read. Where
-// from lies within a filler, that begins there.
+// ReadForFollower is LendToFollower into memory of the caller's own.
 func (l *Log) ReadForFollower(from, limit epoch.Offset, maxBytes int) ([]byte, error) {
-	b, err := l.Read(from, limit, maxBytes, true)
-	if err != nil || len(b) == 0 {
-		return b, err
+	n, err := l.LendToFollower(from, limit, maxBytes)
+	return n.keep(), err
+}
+
+// LendToFollower is Lend for a log that ends at from and goes on with what is read. Where
+// from lies within a filler, that begins there.
+func (l *Log) LendToFollower(from, limit epoch.Offset, maxBytes int) (Loan, error) {
+	n, err := l.Lend(from, limit, maxBytes, true)
+	if err != nil || len(n.Records) == 0 {
+		return n, err
 	}
-	return clip(b, from)
+	if err := clip(n.Records, from); err != nil {
+		n.Return()
+		return Loan{}, err
+	}
+	return n, nil
 }
 
 // CleanedOffset is up to where the log is compacted, NoOffset if it never was.

@@ -1,30 +1,42 @@
 package node
 
 import (
+	"bytes"
+
 	"github.com/tidemark-io/tidemark/internal/guard"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/log"
 )
 
-// ReadForReplica reads from offset on what the answer to a Fetch allows, and gives it
-// out only if this replica still leads the same epoch: bytes of a later history must
-// not pass for this one's (KAFKA-18723). It is for any goroutine.
+// ReadForReplica is LendToReplica into memory of the caller's own.
 func (n *Node) ReadForReplica(offset epoch.Offset, maxBytes int, a core.FetchAnswer) (core.FetchResponse, error) {
-	res := core.FetchResponse{HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: a.Diverging}
+	res, loan, err := n.LendToReplica(offset, maxBytes, a)
+	res.Records = bytes.Clone(res.Records)
+	loan.Return()
+	return res, err
+}
+
+// LendToReplica reads from offset on what the answer to a Fetch allows, and gives it
+// out only if this replica still leads the same epoch: bytes of a later history must
+// not pass for this one's (KAFKA-18723). The records are valid until the loan is returned.
+// It is for any goroutine.
+func (n *Node) LendToReplica(offset epoch.Offset, maxBytes int, a core.FetchAnswer) (res core.FetchResponse, loan log.Loan, err error) {
+	res = core.FetchResponse{HighWatermark: a.HighWatermark, LogStartOffset: a.LogStartOffset, Diverging: a.Diverging}
 	if a.Diverging != nil {
-		return res, nil
+		return res, loan, nil
 	}
 	if offset < a.LogEndOffset {
-		records, err := n.log.ReadForFollower(offset, a.LogEndOffset, maxBytes)
-		if err != nil {
-			return core.FetchResponse{}, err
+		if loan, err = n.log.LendToFollower(offset, a.LogEndOffset, maxBytes); err != nil {
+			return core.FetchResponse{}, loan, err
 		}
-		res.Records = records
+		res.Records = loan.Records
 	}
 	if v := n.View(); (v.Role != core.Leader || v.LeaderEpoch != a.LeaderEpoch) && !guard.Off(guard.FetchedUpToRequestEpoch) {
-		return core.FetchResponse{}, core.ErrNotLeader
+		loan.Return()
+		return core.FetchResponse{}, loan, core.ErrNotLeader
 	}
-	return res, nil
+	return res, loan, nil
 }
 
 // Read is a consumer's read.
@@ -41,9 +53,10 @@ type Read struct {
 }
 
 // Records answers a Read. With Diverging set there are no records: the reader's
-// history leaves this log there (Start is used as the end of that epoch).
+// history leaves this log there (Start is used as the end of that epoch). The records are
+// valid until Return.
 type Records struct {
-	Records        []byte
+	log.Loan
 	HighWatermark  epoch.Offset
 	LogStartOffset epoch.Offset
 	Diverging      *epoch.Entry
@@ -71,13 +84,14 @@ func (n *Node) Read(v *View, q Read) (Records, error) {
 	case q.Offset >= v.HighWatermark:
 		return res, nil // what is not committed yet is no error (KAFKA-725)
 	}
-	records, err := n.log.Read(q.Offset, v.HighWatermark, q.MaxBytes, q.AtLeastOne)
+	loan, err := n.log.Lend(q.Offset, v.HighWatermark, q.MaxBytes, q.AtLeastOne)
 	if err != nil {
 		return Records{}, err
 	}
 	if w := n.View(); w.Role != core.Leader || w.LeaderEpoch != v.LeaderEpoch {
+		loan.Return()
 		return Records{}, core.ErrNotLeader
 	}
-	res.Records = records
+	res.Loan = loan
 	return res, nil
 }
