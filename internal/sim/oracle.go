@@ -176,7 +176,10 @@ func (o *oracle) counts(p *process) bool {
 	return o.w.store.line.has(r) && (p.node.Core().Role() != core.Leader || r.LeaderEpoch >= o.forgiven)
 }
 
-// process judges a process after something was done with it.
+// process judges a process after something was done with it. After an unclean election a
+// follower may have the high watermark of before it, from its checkpoint, until it fetches:
+// no higher than where the epoch of that election began, since it was cut down to there, and
+// all that every member of the ISR has had since.
 func (o *oracle) process(p *process) {
 	c := p.node.Core()
 	hw, start, end := c.HighWatermark(), p.mirror.start, p.mirror.end()
@@ -194,7 +197,7 @@ func (o *oracle) process(p *process) {
 	if p.strayed || o.w.store.line.lost || c.Role() != core.Leader && o.unclean > 0 && p.mirror.cache.Latest() < max(o.forgiven, 1) {
 		return // it has followed another history, and does not know yet where that parts
 	}
-	if int(hw) > len(o.committed) {
+	if int(hw) > len(o.committed) && !(o.unclean > 0 && c.Role() != core.Leader && hw <= p.found) {
 		o.w.fail("I4", "%s has high watermark %d, but only %d records were ever committed", p, hw, len(o.committed))
 		return
 	}
