@@ -15,15 +15,14 @@ import (
 // Partition. Its methods are safe for any number of goroutines; they talk to the loop
 // by messages, and read what it publishes and the log.
 type Replica struct {
-	node       *node.Node
-	mailbox    *mailbox
-	published  atomic.Pointer[view]
-	maxMessage atomic.Int64
-	compacted  atomic.Bool
-	producers  atomic.Int64 // producer ids given out in this process
-	identity   core.Identity
-	topic      string
-	topicID    epoch.UUID
+	node      *node.Node
+	mailbox   *mailbox
+	published atomic.Pointer[view]
+	settings  atomic.Pointer[Settings]
+	producers atomic.Int64 // producer ids given out in this process
+	identity  core.Identity
+	topic     string
+	topicID   epoch.UUID
 }
 
 var _ kafka.Partition = (*Replica)(nil)
@@ -33,22 +32,20 @@ func (r *Replica) view() *view { return r.published.Load() }
 // View implements kafka.Partition.
 func (r *Replica) View() kafka.View { return r.view().client }
 
-// MaxMessageBytes implements kafka.Partition.
-func (r *Replica) MaxMessageBytes() int { return int(r.maxMessage.Load()) }
+func (r *Replica) configure(s Settings) { r.settings.Store(&s) }
 
-// Compacted implements kafka.Partition.
-func (r *Replica) Compacted() bool { return r.compacted.Load() }
-
-func (r *Replica) configure(s Settings) {
-	r.maxMessage.Store(int64(s.MaxMessageBytes))
-	r.compacted.Store(s.Cleanup.Compacts())
+// Rules implements kafka.Partition.
+func (r *Replica) Rules() kafka.ProduceRules {
+	s := r.settings.Load()
+	return kafka.ProduceRules{MaxMessageBytes: s.MaxMessageBytes, RequireKeys: s.Cleanup.Compacts(),
+		AppendTime: s.AppendTime, MaxBehind: s.TimestampMaxBehind, MaxAhead: s.TimestampMaxAhead}
 }
 
 // Produce implements kafka.Partition. It waits only while the loop has more requests
 // before it than it takes at once.
 func (r *Replica) Produce(q kafka.ProduceRequest, done func(kafka.ProduceResult)) {
-	p := node.Produce{Batch: q.Batch, Acks: q.Acks, Timeout: q.Timeout, Done: func(a node.Produced) {
-		done(kafka.ProduceResult{BaseOffset: a.BaseOffset, LogStartOffset: a.LogStartOffset, LogAppendTime: -1, Err: a.Err})
+	p := node.Produce{Batch: q.Batch, AppendTime: q.AppendTime, Acks: q.Acks, Timeout: q.Timeout, Done: func(a node.Produced) {
+		done(kafka.ProduceResult{BaseOffset: a.BaseOffset, LogStartOffset: a.LogStartOffset, LogAppendTime: a.AppendTime, Err: a.Err})
 	}}
 	select {
 	case r.mailbox.produces <- p:

@@ -180,6 +180,14 @@ func (b Batch) SetBaseOffset(o epoch.Offset) { binary.BigEndian.PutUint64(b, uin
 // SetLeaderEpoch stamps the leader epoch. The checksum stays valid.
 func (b Batch) SetLeaderEpoch(e epoch.LeaderEpoch) { binary.BigEndian.PutUint32(b[12:], uint32(e)) }
 
+// StampAppendTime makes a time, in milliseconds, that of every record (Kafka's LogAppendTime),
+// and the checksum right. The records keep the client's, which nobody reads then.
+func (b Batch) StampAppendTime(now int64) {
+	binary.BigEndian.PutUint16(b[21:], uint16(b.Attributes()|attrLogAppendTime))
+	binary.BigEndian.PutUint64(b[35:], uint64(now))
+	b.seal()
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ComputeCRC calculates the checksum (CRC-32C) of the batch as it is.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -26,36 +25,13 @@ type Limits struct {
 	Now int64
 	// MaxAhead is how far a timestamp may lie in the future. Zero: DefaultMaxAhead.
 	MaxAhead time.Duration
-	// RequireKeys refuses records without a key, with a MissingKeysError.
-	RequireKeys bool
 	// MaxBehind is how far a timestamp may lie in the past. Zero: any.
 	MaxBehind time.Duration
-}
-
-// MissingKeysError is ErrInvalidRecord for records without a key, where every record needs
-// one.
-type MissingKeysError struct {
-	// Count is how many there are, Records the places of the first in the batch.
-	Count   int
-	Records []int32
-}
-
-// maxMissingKeys bounds what a refusal lists.
-const maxMissingKeys = 100
-
-// Error implements error.
-func (e *MissingKeysError) Error() string {
-	return fmt.Sprintf("%v: %d records have no key, the first at place %d of the batch", ErrInvalidRecord, e.Count, e.Records[0])
-}
-
-// Unwrap implements errors.Unwrap.
-func (e *MissingKeysError) Unwrap() error { return ErrInvalidRecord }
-
-func (e *MissingKeysError) add(i int64) {
-	e.Count++
-	if len(e.Records) < maxMissingKeys {
-		e.Records = append(e.Records, int32(i))
-	}
+	// AppendTime says that the leader puts its own time in the place of the client's, by
+	// StampAppendTime: the client's is then not judged, and not put right.
+	AppendTime bool
+	// RequireKeys refuses records without a key.
+	RequireKeys bool
 }
 
 // Validate checks the records of one partition in a client's produce request:
@@ -67,6 +43,7 @@ func (e *MissingKeysError) add(i int64) {
 //     may not send (control batch, transaction, base offset other than 0), or that
 //     Kafka would have to encode anew (offsets within the batch other than 0…n-1);
 //   - ErrInvalidTimestamp: append time set by the client, or outside the limits;
+//   - RecordsError, which is one of the last two: single records are at fault;
 //   - ErrUnsupportedCompression: a codec that does not exist. Whether the request's
 //     version allows zstd is for the caller to judge.
 //
@@ -90,7 +67,7 @@ func Validate(b []byte, l Limits) (Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if newest != bt.MaxTimestamp() {
+	if newest != bt.MaxTimestamp() && !l.AppendTime {
 		binary.BigEndian.PutUint64(bt[35:], uint64(newest))
 		bt.seal()
 	}
@@ -156,7 +133,7 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 	}
 	defer done()
 	newest := int64(NoTimestamp)
-	var missing MissingKeysError
+	refused := l.records()
 	for i := range int64(b.Count()) {
 		h, err := walkRecord(src)
 		if err != nil {
@@ -166,19 +143,14 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 			return 0, fmt.Errorf("%w: record %d has offset delta %d", ErrInvalidRecord, i, h.offsetDelta)
 		}
 		ts := b.BaseTimestamp() + h.timestampDelta
-		if err := l.checkTimestamp(ts); err != nil {
-			return 0, fmt.Errorf("record %d: %w", i, err)
-		}
 		newest = max(newest, ts)
-		if h.nullKey && l.RequireKeys {
-			missing.add(i)
-		}
+		l.judge(&refused, RefusedRecord{Place: int32(i), Timestamp: ts, NoKey: h.nullKey && l.RequireKeys})
 	}
 	if err := src.atEnd(); err != nil {
 		return 0, err
 	}
-	if missing.Count > 0 {
-		return 0, &missing
+	if refused.Count > 0 {
+		return 0, &refused
 	}
 	return newest, nil
 }
@@ -211,25 +183,4 @@ func walkRecord(src *source) (head, error) {
 		}
 	}
 	return h, h.end()
-}
-
-func (l Limits) checkTimestamp(ts int64) error {
-	if ts < NoTimestamp {
-		return fmt.Errorf("%w: %d is negative", ErrInvalidTimestamp, ts)
-	}
-	if ts == NoTimestamp || l.Now == 0 {
-		return nil
-	}
-	ahead := l.MaxAhead
-	if ahead == 0 {
-		ahead = DefaultMaxAhead
-	}
-	oldest := int64(math.MinInt64)
-	if l.MaxBehind > 0 {
-		oldest = l.Now - l.MaxBehind.Milliseconds()
-	}
-	if newest := l.Now + ahead.Milliseconds(); ts > newest || ts < oldest {
-		return fmt.Errorf("%w: %d ms, now is %d", ErrInvalidTimestamp, ts, l.Now)
-	}
-	return nil
 }

@@ -71,6 +71,8 @@ func TestValidate(t *testing.T) {
 		{"more than the given limit ahead", at(now + 2), Limits{Now: now, MaxAhead: time.Millisecond}, ErrInvalidTimestamp},
 		{"old", at(1), Limits{Now: now}, nil},
 		{"older than the limit", at(now-hour-1, now), Limits{Now: now, MaxBehind: time.Hour}, ErrInvalidTimestamp},
+		{"within the limit of age", at(now-hour, now), Limits{Now: now, MaxBehind: time.Hour}, nil},
+		{"the leader's time counts, whatever the client's", at(1, now+2*hour), Limits{Now: now, MaxBehind: time.Hour, AppendTime: true}, nil},
 		{"no timestamp", at(NoTimestamp), Limits{Now: now, MaxBehind: time.Hour}, nil},
 		{"negative timestamp", at(-2), Limits{}, ErrInvalidTimestamp},
 		{"null header key", nullHeaderKey(), Limits{}, ErrInvalidRecord},
@@ -106,6 +108,53 @@ func TestValidateRepairsMaxTimestamp(t *testing.T) {
 	}
 	if got.MaxTimestamp() != 30 || got.CheckCRC() != nil {
 		t.Fatalf("max timestamp %d, checksum %v; want 30 and a right one", got.MaxTimestamp(), got.CheckCRC())
+	}
+}
+
+// All records that are at fault are told, the newest code wins, and of one without a key the
+// time is not judged: as Kafka's LogValidator does.
+func TestValidateTellsWhichRecordsAreRefused(t *testing.T) {
+	const now, hour = 1_700_000_000_000, 3_600_000
+	b := NewBuilder().Record(now-2*hour, []byte("k"), nil).Record(now, []byte("k"), nil).Record(now+2*hour, nil, nil).Record(now, nil, nil).Build()
+	limits := Limits{Now: now, MaxBehind: time.Hour, RequireKeys: true}
+	for _, tc := range []struct {
+		name   string
+		change func(*Limits)
+		code   error
+		places string
+	}{
+		{"all", func(*Limits) {}, ErrInvalidTimestamp, "[{0 1699992800000 false} {2 1700007200000 true} {3 1700000000000 true}]"},
+		{"keys only", func(l *Limits) { l.MaxBehind = 0 }, ErrInvalidRecord, "[{2 1700007200000 true} {3 1700000000000 true}]"},
+		{"times only", func(l *Limits) { l.RequireKeys = false }, ErrInvalidTimestamp, "[{0 1699992800000 false} {2 1700007200000 false}]"},
+		{"the leader's time", func(l *Limits) { l.AppendTime = true }, ErrInvalidRecord, "[{2 1700007200000 true} {3 1700000000000 true}]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := limits
+			tc.change(&l)
+			_, err := Validate(bytes.Clone(b), l)
+			var refused *RecordsError
+			if !errors.As(err, &refused) || !errors.Is(err, tc.code) || fmt.Sprint(refused.Records) != tc.places || refused.Count != len(refused.Records) {
+				t.Fatalf("got %v, %+v; want %v, %s", err, refused, tc.code, tc.places)
+			}
+			if refused.Latest != now+hour {
+				t.Errorf("accepted up to %d, want %d", refused.Latest, now+hour)
+			}
+		})
+	}
+}
+
+func TestStampAppendTime(t *testing.T) {
+	for _, codec := range []Codec{CodecNone, CodecGzip} {
+		b := NewBuilder().Codec(codec).Producer(1, 0, 0).Record(10, []byte("k"), []byte("v")).Record(30, nil, nil).Build()
+		b.StampAppendTime(77)
+		if b.CheckCRC() != nil || !b.LogAppendTime() || b.MaxTimestamp() != 77 || b.Codec() != codec || b.ProducerID() != 1 {
+			t.Errorf("%v: stamped, it is %x", codec, []byte(b))
+		}
+		for r, err := range Records(b) {
+			if err != nil || r.Timestamp != 77 {
+				t.Errorf("%v: a record of %d, %v", codec, r.Timestamp, err)
+			}
+		}
 	}
 }
 

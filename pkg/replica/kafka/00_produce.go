@@ -3,7 +3,6 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -30,7 +29,9 @@ import (
 // connection is closed, so that the client notices.
 //
 // A compacted partition takes no record without a key (KIP-467): the batch is refused
-// as a whole with INVALID_RECORD, and from v8 on the answer lists the records.
+// as a whole with INVALID_RECORD, and from v8 on the answer lists the records. So it is
+// with records whose time is out of range, and INVALID_TIMESTAMP (KIP-937). Where the time
+// is that of the append, the answer tells it.
 //
 // Transactions are not served: a transactional id or batch is INVALID_REQUEST,
 // since it would be committed at once and without its transaction.
@@ -63,7 +64,7 @@ func (x *exchange) submitProduce(req *kmsg.ProduceRequest, body []byte) error {
 	f := x.frame
 	x.frame = nil
 	p.result = make(chan ProduceResult, 1)
-	r := ProduceRequest{Batch: p.batch, Acks: req.Acks, Timeout: time.Duration(max(req.TimeoutMillis, 0)) * time.Millisecond}
+	r := ProduceRequest{Batch: p.batch, AppendTime: p.appendTime, Acks: req.Acks, Timeout: time.Duration(max(req.TimeoutMillis, 0)) * time.Millisecond}
 	x.Partition.Produce(r, func(res ProduceResult) {
 		f.release()
 		p.result <- res
@@ -78,8 +79,10 @@ type produced struct {
 	accepted *kmsg.ProduceResponseTopicPartition
 	batch    batch.Batch
 	result   chan ProduceResult
-	// missing are the records without a key for which our batch is refused.
-	missing *batch.MissingKeysError
+	// appendTime says that the leader's time is put in the place of the client's.
+	appendTime bool
+	// refused are the records for which our batch is refused.
+	refused *batch.RecordsError
 	// failed is set when any entry was refused.
 	failed bool
 }
@@ -114,8 +117,8 @@ func (x *exchange) planProduce(req *kmsg.ProduceRequest) *produced {
 				continue
 			}
 			p.refuse(e, x.fail(code), message)
-			if p.missing != nil {
-				e.ErrorRecords, p.missing = recordErrors(p.missing, topic), nil
+			if p.refused != nil {
+				e.ErrorRecords, p.refused = recordErrors(p.refused, topic), nil
 			}
 		}
 	}
@@ -133,9 +136,9 @@ func (x *exchange) checkProduced(p *produced, req *kmsg.ProduceRequest, records 
 		return CodeInvalidRequest, transactionsRefused
 	}
 	var err error
-	p.batch, err = x.oneBatch(records)
-	if errors.As(err, &p.missing) {
-		return CodeInvalidRecord, keysMissing(p.missing, x.Partition.View().Topic)
+	p.batch, p.appendTime, err = x.oneBatch(records)
+	if errors.As(err, &p.refused) {
+		return CodeOf(err), recordsRefused(p.refused, x.Partition.View().Topic)
 	}
 	if err != nil {
 		return CodeOf(err), err.Error()
@@ -143,40 +146,19 @@ func (x *exchange) checkProduced(p *produced, req *kmsg.ProduceRequest, records 
 	return CodeNone, ""
 }
 
-// oneBatch checks the records of one partition: one batch, fit to be stored as it is.
-func (x *exchange) oneBatch(records []byte) (batch.Batch, error) {
-	b, err := batch.Validate(records, batch.Limits{MaxBatchBytes: x.Partition.MaxMessageBytes(), Now: time.Now().UnixMilli(), RequireKeys: x.Partition.Compacted()})
+// oneBatch checks the records of one partition: one batch, fit to be stored as it is, but
+// for its time if the leader's is put in its place.
+func (x *exchange) oneBatch(records []byte) (b batch.Batch, appendTime bool, err error) {
+	rules := x.Partition.Rules()
+	b, err = batch.Validate(records, batch.Limits{MaxBatchBytes: rules.MaxMessageBytes, RequireKeys: rules.RequireKeys,
+		Now: time.Now().UnixMilli(), AppendTime: rules.AppendTime, MaxBehind: rules.MaxBehind, MaxAhead: rules.MaxAhead})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if b.Codec() == batch.CodecZstd && x.version < produceFirstZstd {
-		return nil, fmt.Errorf("%w: zstd needs Produce version %d", batch.ErrUnsupportedCompression, produceFirstZstd)
+		return nil, false, fmt.Errorf("%w: zstd needs Produce version %d", batch.ErrUnsupportedCompression, produceFirstZstd)
 	}
-	return b, nil
-}
-
-// keyMissing is Kafka's message about one record, and keysMissing that about a batch.
-func keyMissing(topic string) string {
-	return fmt.Sprintf("Compacted topic cannot accept message without key in topic partition %s-0.", topic)
-}
-
-func keysMissing(m *batch.MissingKeysError, topic string) string {
-	var shown []string
-	for _, i := range m.Records[:min(len(m.Records), 3)] {
-		shown = append(shown, fmt.Sprintf("RecordError(batchIndex=%d, message='%s')", i, keyMissing(topic)))
-	}
-	return fmt.Sprintf("One or more records have been rejected due to %d record errors in total, and only showing the first three errors at most: [%s]",
-		m.Count, strings.Join(shown, ", "))
-}
-
-// recordErrors lists the first of them.
-func recordErrors(m *batch.MissingKeysError, topic string) []kmsg.ProduceResponseTopicPartitionErrorRecord {
-	message := keyMissing(topic)
-	out := make([]kmsg.ProduceResponseTopicPartitionErrorRecord, len(m.Records))
-	for i, at := range m.Records {
-		out[i].RelativeOffset, out[i].ErrorMessage = at, &message
-	}
-	return out
+	return b, rules.AppendTime, nil
 }
 
 const transactionsRefused = "transactions are not served; use an idempotent producer without a transactional id"

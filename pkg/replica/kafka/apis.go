@@ -19,6 +19,7 @@ const (
 	keyDeleteRecords        int16 = 21
 	keyInitProducerID       int16 = 22
 	keyOffsetForLeaderEpoch int16 = 23
+	keyDescribeConfigs      int16 = 32
 	keyDescribeCluster      int16 = 60
 )
 
@@ -40,7 +41,7 @@ type api struct {
 // transaction keys are absent: a client that needs them fails at once and says so.
 var apis = []*api{
 	apiProduce, apiFetch, apiListOffsets, apiMetadata, apiFindCoordinator, apiAPIVersions,
-	apiCreateTopics, apiDeleteTopics, apiDeleteRecords, apiInitProducerID, apiOffsetForLeaderEpoch, apiDescribeCluster,
+	apiCreateTopics, apiDeleteTopics, apiDeleteRecords, apiInitProducerID, apiOffsetForLeaderEpoch, apiDescribeConfigs, apiDescribeCluster,
 }
 
 // servedOn reports whether the listener serves the key at all (DESIGN.md rule 9).

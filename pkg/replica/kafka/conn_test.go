@@ -268,7 +268,7 @@ func TestStopAnswersWhatCompletesInTime(t *testing.T) {
 
 func TestALargeBatchSurvivesTheWay(t *testing.T) {
 	p := newMemPartition()
-	p.maxBytes = 8 << 20
+	p.rules.MaxMessageBytes = 8 << 20
 	r := start(t, p)
 	want := strings.Repeat("0123456789abcdef", 5<<20/16)
 	if got := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, batchOf(want)))); got.ErrorCode != 0 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
@@ -17,8 +19,7 @@ import (
 type memPartition struct {
 	mu        sync.Mutex
 	view      View
-	maxBytes  int
-	compacted bool
+	rules     ProduceRules
 	batches   []batch.Batch
 	end       epoch.Offset
 	producers map[int64][]batch.Batch // the last five of each
@@ -44,7 +45,7 @@ var testTopicID = epoch.UUID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 
 // newMemPartition is replica 0, leader in epoch 3, of three replicas; 2 is offline.
 func newMemPartition() *memPartition {
 	return &memPartition{
-		maxBytes: 1 << 20, producers: map[int64][]batch.Batch{}, changed: make(chan struct{}),
+		rules: ProduceRules{MaxMessageBytes: 1 << 20}, producers: map[int64][]batch.Batch{}, changed: make(chan struct{}),
 		view: View{
 			Topic: testTopic, TopicID: testTopicID, Self: 0, Leads: true, Leader: 0, LeaderEpoch: 3,
 			Replicas: []Node{{ID: 0}, {ID: 1}, {ID: 2}},
@@ -69,13 +70,23 @@ func (p *memPartition) View() View {
 	return p.view
 }
 
-func (p *memPartition) MaxMessageBytes() int { return p.maxBytes }
+func (p *memPartition) Rules() ProduceRules { return p.rules }
 
-func (p *memPartition) Compacted() bool { return p.compacted }
+// Configs tells one setting as it is by default, and one that is not.
+func (p *memPartition) Configs() (topic, broker []ConfigEntry) {
+	e := ConfigEntry{Name: "segment.bytes", Value: "5", Default: "5", Type: kmsg.ConfigTypeInt, From: "spec.log.segmentBytes"}
+	f := ConfigEntry{Name: "retention.bytes", Value: "7", Default: "-1", Type: kmsg.ConfigTypeLong, From: "spec.log.retentionBytes"}
+	return []ConfigEntry{e, f}, []ConfigEntry{{Name: "node.id", Value: "0"}}
+}
 
 func (p *memPartition) Produce(r ProduceRequest, done func(ProduceResult)) {
 	var res ProduceResult
-	p.change(func() { res = p.append(r.Batch) })
+	p.change(func() {
+		res = p.append(r.Batch)
+		if r.AppendTime && res.Err == nil {
+			res.LogAppendTime = time.Now().UnixMilli()
+		}
+	})
 	if p.acks != nil {
 		p.acks <- func() { done(res) }
 		return

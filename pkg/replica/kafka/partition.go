@@ -18,13 +18,13 @@ type Partition interface {
 	// not block.
 	View() View
 
-	// MaxMessageBytes is the largest record batch that a producer may send, in
-	// bytes, header included (log.maxMessageBytes of the topic).
-	MaxMessageBytes() int
+	// Rules says what of a producer's batches is accepted now. It is called for every
+	// batch, so it must be cheap and must not block.
+	Rules() ProduceRules
 
-	// Compacted reports that every record needs a key, since of every key the last is
-	// kept.
-	Compacted() bool
+	// Configs tells the settings under Kafka's names: those that Kafka keeps with a
+	// topic, and those that it keeps with a broker.
+	Configs() (topic, broker []ConfigEntry)
 
 	// Produce enqueues one batch. It must not wait for the disk or for replicas:
 	// the connection's reader calls it, in the order in which the requests arrived,
@@ -104,6 +104,19 @@ type Node struct {
 	Address epoch.Address
 }
 
+// ProduceRules are what the topic asks of the batches that producers send.
+type ProduceRules struct {
+	// MaxMessageBytes is the largest record batch, in bytes, header included.
+	MaxMessageBytes int
+	// RequireKeys says that every record needs a key, since of every key the last is kept.
+	RequireKeys bool
+	// AppendTime makes the time of the append that of the records. Otherwise theirs are
+	// the client's, and may lie that much, zero for any, behind and ahead of this
+	// machine's clock.
+	AppendTime          bool
+	MaxBehind, MaxAhead time.Duration
+}
+
 // Acks values of a ProduceRequest.
 const (
 	AcksAll    int16 = -1
@@ -115,6 +128,8 @@ const (
 type ProduceRequest struct {
 	// Batch has passed batch.Validate.
 	Batch batch.Batch
+	// AppendTime is that of the rules by which it passed.
+	AppendTime bool
 	// Acks is AcksAll, AcksNone or AcksLeader.
 	Acks int16
 	// Timeout bounds the wait for replicas under AcksAll: the answer is then

@@ -58,7 +58,7 @@ func TestProduceAcceptsOrRefusesBatches(t *testing.T) {
 		"batch cut short":                         {9, AcksAll, batchOf("a")[:40], CodeCorruptMessage},
 	}
 	p := newMemPartition()
-	p.maxBytes = 2048
+	p.rules.MaxMessageBytes = 2048
 	r := start(t, p)
 	cl := r.client()
 	for name, c := range cases {
@@ -241,7 +241,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 
 func TestACompactedPartitionRefusesRecordsWithoutKey(t *testing.T) {
 	p := newMemPartition()
-	p.compacted = true
+	p.rules.RequireKeys = true
 	r := start(t, p)
 	b := batch.NewBuilder().Record(1, []byte("k"), []byte("v")).Record(1, nil, []byte("v")).Record(1, []byte{}, nil).Record(1, nil, nil).Build()
 	e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, b)))
@@ -254,8 +254,35 @@ func TestACompactedPartitionRefusesRecordsWithoutKey(t *testing.T) {
 	if e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, keyed))); e.ErrorCode != 0 || e.BaseOffset != 0 || e.ErrorRecords != nil {
 		t.Errorf("records with keys: %d at %d", e.ErrorCode, e.BaseOffset)
 	}
-	p.compacted = false
+	p.rules.RequireKeys = false
 	if e := onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, b))); e.ErrorCode != 0 {
 		t.Errorf("not compacted, and refused with %d", e.ErrorCode)
+	}
+}
+
+// KIP-937: how far a client's time may lie from ours. With the time of the append it does
+// not matter, and the answer tells what it became.
+func TestRecordsOutOfTimeAreRefused(t *testing.T) {
+	p := newMemPartition()
+	r := start(t, p)
+	now := time.Now().UnixMilli()
+	const hour = 3_600_000
+	b := batch.NewBuilder().Record(now, nil, nil).Record(now-3*hour, nil, nil).Build()
+	produce := func() kmsg.ProduceResponseTopicPartition {
+		return onlyProduced(ask[*kmsg.ProduceResponse](r, produceRequest(9, AcksAll, b)))
+	}
+	if e := produce(); e.ErrorCode != 0 || e.LogAppendTime != -1 {
+		t.Errorf("without a limit: %d, append time %d", e.ErrorCode, e.LogAppendTime)
+	}
+	p.rules.MaxBehind = 2 * time.Hour
+	e := produce()
+	if Code(e.ErrorCode) != CodeInvalidTimestamp || e.ErrorMessage == nil || *e.ErrorMessage != "One or more records have been rejected due to invalid timestamp" ||
+		len(e.ErrorRecords) != 1 || e.ErrorRecords[0].RelativeOffset != 1 || !strings.HasPrefix(*e.ErrorRecords[0].ErrorMessage, fmt.Sprintf("Timestamp %d of message with offset 1 is out of range. The timestamp should be within [", now-3*hour)) {
+		t.Errorf("too old: %d, %v, %v", e.ErrorCode, e.ErrorMessage, e.ErrorRecords)
+	}
+	p.rules.AppendTime = true
+	before := time.Now().UnixMilli()
+	if e := produce(); e.ErrorCode != 0 || e.LogAppendTime < before || e.LogAppendTime > time.Now().UnixMilli() {
+		t.Errorf("the time of the append: %d, append time %d", e.ErrorCode, e.LogAppendTime)
 	}
 }

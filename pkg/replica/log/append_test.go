@@ -340,7 +340,7 @@ func TestConfigureChangesRollAndRetention(t *testing.T) {
 	l, _ := open(t, m, smallSegments(9), true)
 	appendOne(t, l, 0, 0, 1)
 	size := int64(len(one(0)))
-	l.Configure(2*size, size, -1)
+	l.Configure(Config{SegmentBytes: 2 * size, RetentionBytes: size, Retention: -1})
 	appendOne(t, l, 0, 2, 3, 4)
 	if got := files(t, m, suffixLog); len(got) != 3 {
 		t.Fatalf("segments %q", got)
@@ -348,9 +348,9 @@ func TestConfigureChangesRollAndRetention(t *testing.T) {
 	if start, err := l.ApplyRetention(time.UnixMilli(0), 5); start != 4 || err != nil {
 		t.Fatalf("start %d, %v; want 4", start, err)
 	}
-	l.Configure(-1, 0, 0) // refused as Open would refuse it
-	if l.cfg.SegmentBytes != 2*size {
-		t.Fatalf("segment size %d", l.cfg.SegmentBytes)
+	l.Configure(Config{SegmentBytes: -1, SegmentAge: time.Second}) // refused as Open would refuse it
+	if l.cfg.SegmentBytes != 2*size || l.cfg.SegmentAge != 0 {
+		t.Fatalf("segment size %d, age %v", l.cfg.SegmentBytes, l.cfg.SegmentAge)
 	}
 }
 

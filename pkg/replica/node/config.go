@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
 	"github.com/tidemark-io/tidemark/pkg/replica/volume"
@@ -41,7 +42,9 @@ type Config struct {
 
 // Settings come from the ReplicatedPartition's spec.
 type Settings struct {
-	SegmentBytes   int64
+	SegmentBytes int64
+	// SegmentAge is by how much a batch may be newer than the first of its segment.
+	SegmentAge     time.Duration
 	RetentionBytes int64         // -1: no limit
 	Retention      time.Duration // negative: no limit
 	// Cleanup says whether the two above count, and whether the log is compacted, by the three
@@ -51,16 +54,23 @@ type Settings struct {
 	DeleteRetention  time.Duration // of tombstones
 	MinDirtyPercent  int
 	MaxMessageBytes  int
-	FlushEveryBatch  bool
-	LagTimeMax       time.Duration
-	FetchMaxWait     time.Duration
-	FetchMaxBytes    int
-	LeaseDuration    time.Duration
+	// AppendTime makes the time at which the leader takes a batch that of its records, else
+	// it is the client's: at most that much older, zero for any, or newer than the leader's.
+	AppendTime                            bool
+	TimestampMaxBehind, TimestampMaxAhead time.Duration
+	// ProducerExpiry is after how long without a batch an idempotent producer is forgotten.
+	ProducerExpiry  time.Duration
+	FlushEveryBatch bool
+	LagTimeMax      time.Duration
+	FetchMaxWait    time.Duration
+	FetchMaxBytes   int
+	LeaseDuration   time.Duration
 }
 
 // DefaultSettings are the API's defaults.
 func DefaultSettings() Settings {
-	return Settings{SegmentBytes: 1 << 30, RetentionBytes: -1, Retention: -1, DeleteRetention: 24 * time.Hour, MinDirtyPercent: 50, MaxMessageBytes: 1<<20 + 12,
+	return Settings{SegmentBytes: 1 << 30, SegmentAge: 7 * 24 * time.Hour, RetentionBytes: -1, Retention: -1, DeleteRetention: 24 * time.Hour, MinDirtyPercent: 50, MaxMessageBytes: 1<<20 + 12,
+		TimestampMaxAhead: batch.DefaultMaxAhead, ProducerExpiry: 24 * time.Hour,
 		LagTimeMax: 10 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 1 << 20, LeaseDuration: 10 * time.Second}
 }
 
@@ -76,13 +86,16 @@ func (s Settings) retention() (int64, time.Duration) {
 	return s.RetentionBytes, s.Retention
 }
 
-// producerExpiry is Kafka's producer.id.expiration.ms.
-const producerExpiry = 24 * time.Hour
-
 func (c Config) log() log.Config {
-	bytes, age := c.Settings.retention()
-	return log.Config{Topic: c.Volume.Topic, TopicID: c.Volume.TopicID, SegmentBytes: c.Settings.SegmentBytes,
-		RetentionBytes: bytes, Retention: age, ProducerExpiry: producerExpiry}
+	l := c.Settings.log()
+	l.Topic, l.TopicID = c.Volume.Topic, c.Volume.TopicID
+	return l
+}
+
+// log is what of the settings the log keeps to.
+func (s Settings) log() log.Config {
+	bytes, age := s.retention()
+	return log.Config{SegmentBytes: s.SegmentBytes, SegmentAge: s.SegmentAge, RetentionBytes: bytes, Retention: age, ProducerExpiry: s.ProducerExpiry}
 }
 
 // RecordPort begins reads and writes of the partition record, in the background. The

@@ -121,9 +121,9 @@ func (n *Node) configure(s Settings) {
 	n.settings = s
 	n.core.SetOptions(s.core())
 	n.ports.Fetcher.Configure(s.FetchMaxWait, s.FetchMaxBytes)
-	bytes, age := s.retention()
-	n.log.Configure(s.SegmentBytes, bytes, age)
-	n.cfg.Log.Info("settings changed", "flushEveryBatch", s.FlushEveryBatch, "segmentBytes", s.SegmentBytes, "maxMessageBytes", s.MaxMessageBytes, "cleanupPolicy", s.Cleanup.String(),
+	n.log.Configure(s.log())
+	n.cfg.Log.Info("settings changed", "flushEveryBatch", s.FlushEveryBatch, "segmentBytes", s.SegmentBytes, "segmentAge", s.SegmentAge.String(), "maxMessageBytes", s.MaxMessageBytes,
+		"cleanupPolicy", s.Cleanup.String(), "retentionBytes", s.RetentionBytes, "retention", s.Retention.String(), "appendTime", s.AppendTime, "producerExpiry", s.ProducerExpiry.String(),
 		"lagTimeMax", s.LagTimeMax.String(), "leaseDuration", s.LeaseDuration.String())
 	n.flushSoon()
 }

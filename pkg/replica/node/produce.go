@@ -14,6 +14,8 @@ type Produce struct {
 	// Batch has passed batch.Validate. The Node writes offsets and epoch into it, and
 	// keeps it until Done is called.
 	Batch batch.Batch
+	// AppendTime makes the time of its append that of its records.
+	AppendTime bool
 	// Acks is one of core's Acks constants.
 	Acks int16
 	// Timeout bounds the wait for replicas under core.AcksAll.
@@ -28,6 +30,9 @@ type Produced struct {
 	// when it was refused.
 	BaseOffset     epoch.Offset
 	LogStartOffset epoch.Offset
+	// AppendTime is the time that its records were given, in milliseconds; those of the first
+	// copy when it was a duplicate. batch.NoTimestamp: they keep the client's.
+	AppendTime int64
 	// Err is nil, or why the batch is not known to be committed.
 	Err error
 }
@@ -36,6 +41,7 @@ type Produced struct {
 type staged struct {
 	Produce
 	base, last epoch.Offset
+	appendTime int64
 }
 
 // Produce appends requests by one write. They are judged in order, each with those
@@ -57,7 +63,7 @@ func (n *Node) produce(requests []Produce) {
 	stage := n.log.Producers().Stage(n.log.EndOffset())
 	batches := make([]batch.Batch, 0, len(requests))
 	waiting := make([]staged, 0, len(requests))
-	leaderEpoch := epoch.NoEpoch
+	leaderEpoch, now := epoch.NoEpoch, n.cfg.Wall().UnixMilli()
 	for _, q := range requests {
 		e, err := n.admit(q)
 		if err != nil {
@@ -70,19 +76,30 @@ func (n *Node) produce(requests []Produce) {
 		case err != nil:
 			n.refuse(q, err)
 		case repeats && duplicate.Staged:
-			waiting = append(waiting, staged{q, duplicate.Base, duplicate.Last})
+			waiting = append(waiting, staged{q, duplicate.Base, duplicate.Last, appendTime(q, duplicate.Timestamp)})
 		case repeats:
-			n.await(q, duplicate.Base, duplicate.Last)
+			n.await(staged{q, duplicate.Base, duplicate.Last, appendTime(q, duplicate.Timestamp)})
 		default:
+			if q.AppendTime {
+				q.Batch.StampAppendTime(now)
+			}
 			base := stage.Next()
 			stage.Add(q.Batch)
 			batches = append(batches, q.Batch)
-			waiting = append(waiting, staged{q, base, stage.Next() - 1})
+			waiting = append(waiting, staged{q, base, stage.Next() - 1, appendTime(q, now)})
 		}
 	}
 	if len(batches) > 0 {
 		n.appendBatches(leaderEpoch, batches, waiting)
 	}
+}
+
+// appendTime is what the answer tells of a batch's time.
+func appendTime(q Produce, stamped int64) int64 {
+	if q.AppendTime {
+		return stamped
+	}
+	return batch.NoTimestamp
 }
 
 // admit says whether a request may be appended, before anything is.
@@ -119,27 +136,29 @@ func (n *Node) appendBatches(e epoch.LeaderEpoch, batches []batch.Batch, waiting
 	n.raise()
 	n.core.Appended()
 	for _, q := range waiting {
-		n.await(q.Produce, q.base, q.last)
+		n.await(q)
 	}
 	n.flushSoon()
 }
 
 // await answers a request once its batch, or the batch that it repeats, counts: with
 // acks=all when it is committed.
-func (n *Node) await(q Produce, base, last epoch.Offset) {
+func (n *Node) await(q staged) {
 	start := n.log.StartOffset()
-	answer := func(err error) { q.Done(Produced{BaseOffset: base, LogStartOffset: start, Err: err}) }
+	answer := func(err error) {
+		q.Done(Produced{BaseOffset: q.base, LogStartOffset: start, AppendTime: q.appendTime, Err: err})
+	}
 	if q.Acks != core.AcksAll {
 		answer(nil)
 		return
 	}
 	n.lastToken++
 	n.produces[n.lastToken] = answer
-	n.core.Await(n.lastToken, last+1, n.cfg.Now()+q.Timeout)
+	n.core.Await(n.lastToken, q.last+1, n.cfg.Now()+q.Timeout)
 }
 
 func (n *Node) refuse(q Produce, err error) {
-	q.Done(Produced{BaseOffset: epoch.NoOffset, LogStartOffset: n.log.StartOffset(), Err: err})
+	q.Done(Produced{BaseOffset: epoch.NoOffset, LogStartOffset: n.log.StartOffset(), AppendTime: batch.NoTimestamp, Err: err})
 }
 
 // complete answers a produce request that waited for its commit.

@@ -14,6 +14,7 @@ type View struct {
 	Leader         epoch.ReplicaID // NoReplica while there is none
 	LeaderEpoch    epoch.LeaderEpoch
 	PartitionEpoch epoch.PartitionEpoch
+	MinISR         int // the effective one
 	HighWatermark  epoch.Offset
 	LogStartOffset epoch.Offset
 	LogEndOffset   epoch.Offset
@@ -64,7 +65,7 @@ func (v *View) sameButForTime(w *View) bool {
 func (n *Node) publish() {
 	rec := n.core.Record()
 	v := &View{
-		Role: n.core.Role(), Leader: rec.Leader, LeaderEpoch: rec.LeaderEpoch, PartitionEpoch: rec.PartitionEpoch, Replicas: rec.Replicas,
+		Role: n.core.Role(), Leader: rec.Leader, LeaderEpoch: rec.LeaderEpoch, PartitionEpoch: rec.PartitionEpoch, MinISR: rec.MinISR, Replicas: rec.Replicas,
 		HighWatermark: n.core.HighWatermark(), EpochStart: n.core.EpochStart(), LogStartOffset: n.log.StartOffset(), LogEndOffset: n.log.EndOffset(),
 		EpochCache: n.log.EpochCache(), MayServe: n.core.MayServe(n.cfg.Now()), Trouble: n.core.Trouble(),
 	}
