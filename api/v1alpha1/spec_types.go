@@ -127,9 +127,22 @@ const (
 	CleanupCompactAndDelete CleanupPolicy = "CompactAndDelete"
 )
 
+// TimestampType says whose time a record has (Kafka's message.timestamp.type).
+//
+// +kubebuilder:validation:Enum=CreateTime;LogAppendTime
+type TimestampType string
+
+const (
+	// TimestampCreateTime is the time that the client gave.
+	TimestampCreateTime TimestampType = "CreateTime"
+	// TimestampLogAppendTime is the time at which the leader appended the record.
+	TimestampLogAppendTime TimestampType = "LogAppendTime"
+)
+
 // LogSpec says how the log is cut into segments, kept and flushed.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.cleanupPolicy) && self.cleanupPolicy != 'Delete' || !has(self.minCompactionLagSeconds) && !has(self.deleteRetentionSeconds) && !has(self.minDirtyRatioPercent)",message="log.minCompactionLagSeconds, log.deleteRetentionSeconds and log.minDirtyRatioPercent need the log.cleanupPolicy Compact or CompactAndDelete"
+// +kubebuilder:validation:XValidation:rule="!has(self.messageTimestampType) || self.messageTimestampType == 'CreateTime' || !has(self.messageTimestampBeforeMaxSeconds) && !has(self.messageTimestampAfterMaxSeconds)",message="log.messageTimestampBeforeMaxSeconds and log.messageTimestampAfterMaxSeconds need the log.messageTimestampType CreateTime: with LogAppendTime the client's time does not count"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxMessageBytes) || !has(self.segmentBytes) || self.maxMessageBytes <= self.segmentBytes",message="log.maxMessageBytes must not be greater than log.segmentBytes: a batch has to fit into one segment"
 type LogSpec struct {
 	// segmentBytes is the size at which a segment is closed and the next begun
@@ -139,6 +152,15 @@ type LogSpec struct {
 	// +kubebuilder:validation:Minimum=1048576
 	// +kubebuilder:validation:Maximum=2147483647
 	SegmentBytes int64 `json:"segmentBytes,omitempty"`
+
+	// segmentSeconds is by how much a record may be newer than the first of its segment, by
+	// their timestamps: else the next segment is begun (Kafka's segment.ms). Segments are
+	// deleted, and compacted, as a whole.
+	// +optional
+	// +kubebuilder:default=604800
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3153600000
+	SegmentSeconds int64 `json:"segmentSeconds,omitempty"`
 
 	// cleanupPolicy says what becomes of old records. With Compact and CompactAndDelete the
 	// last record of every key is kept, and records without a key are refused; what has no
@@ -193,6 +215,37 @@ type LogSpec struct {
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=104857600
 	MaxMessageBytes int32 `json:"maxMessageBytes,omitempty"`
+
+	// messageTimestampType says whose time a record has. With LogAppendTime it is the
+	// leader's, in the place of the client's.
+	// +optional
+	// +kubebuilder:default=CreateTime
+	MessageTimestampType TimestampType `json:"messageTimestampType,omitempty"`
+
+	// messageTimestampBeforeMaxSeconds is how far a record's timestamp may lie behind the
+	// leader's clock (Kafka's message.timestamp.before.max.ms); any when unset. An older
+	// one is refused with INVALID_TIMESTAMP.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3153600000
+	MessageTimestampBeforeMaxSeconds *int64 `json:"messageTimestampBeforeMaxSeconds,omitempty"`
+
+	// messageTimestampAfterMaxSeconds is how far a record's timestamp may lie ahead of the
+	// leader's clock (Kafka's message.timestamp.after.max.ms); an hour when unset. A record
+	// from the future keeps its segment from growing too old for as long.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3153600000
+	MessageTimestampAfterMaxSeconds *int64 `json:"messageTimestampAfterMaxSeconds,omitempty"`
+
+	// producerIdExpirationSeconds is after how long without a batch an idempotent producer
+	// is forgotten (Kafka's producer.id.expiration.ms): what it sends again later is
+	// appended again. It must be longer than producers try, their delivery.timeout.ms.
+	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=31536000
+	ProducerIDExpirationSeconds int64 `json:"producerIdExpirationSeconds,omitempty"`
 
 	// flush says when batches are synced to disk. When unset it is EveryBatch if
 	// replicas or minInSyncReplicas is 1, where no other machine holds the records,

@@ -22,6 +22,7 @@ func Settings(p *v1alpha1.ReplicatedPartition) replica.Settings {
 		s.Retention = time.Duration(v) * time.Second
 	}
 	compaction(&s, p.Spec.Log)
+	times(&s, p.Spec.Log)
 	if v := p.Spec.Log.MaxMessageBytes; v != 0 {
 		s.MaxMessageBytes = int(v)
 	}
@@ -55,5 +56,22 @@ func compaction(s *replica.Settings, l v1alpha1.LogSpec) {
 	}
 	if v := l.MinDirtyRatioPercent; v != nil {
 		s.MinDirtyPercent = int(*v)
+	}
+}
+
+// times is what a log's spec says of the records' times, and of its own.
+func times(s *replica.Settings, l v1alpha1.LogSpec) {
+	s.AppendTime = l.MessageTimestampType == v1alpha1.TimestampLogAppendTime
+	if v := l.MessageTimestampBeforeMaxSeconds; v != nil {
+		s.TimestampMaxBehind = time.Duration(*v) * time.Second
+	}
+	if v := l.MessageTimestampAfterMaxSeconds; v != nil {
+		s.TimestampMaxAhead = time.Duration(*v) * time.Second
+	}
+	if v := l.SegmentSeconds; v != 0 {
+		s.SegmentAge = time.Duration(v) * time.Second
+	}
+	if v := l.ProducerIDExpirationSeconds; v != 0 {
+		s.ProducerExpiry = time.Duration(v) * time.Second
 	}
 }

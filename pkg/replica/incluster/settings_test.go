@@ -28,3 +28,20 @@ func TestSettingsOfCompaction(t *testing.T) {
 		t.Errorf("set: %s, %s, %d", s.MinCompactionLag, s.DeleteRetention, s.MinDirtyPercent)
 	}
 }
+
+func TestSettingsOfTimes(t *testing.T) {
+	p := &v1alpha1.ReplicatedPartition{}
+	s := Settings(p)
+	if s.AppendTime || s.TimestampMaxBehind != 0 || s.TimestampMaxAhead != time.Hour || s.SegmentAge != 7*24*time.Hour || s.ProducerExpiry != 24*time.Hour {
+		t.Errorf("by default %+v", s)
+	}
+	behind, ahead := int64(60), int64(5)
+	p.Spec.Log = v1alpha1.LogSpec{MessageTimestampBeforeMaxSeconds: &behind, MessageTimestampAfterMaxSeconds: &ahead, SegmentSeconds: 3600, ProducerIDExpirationSeconds: 120}
+	if s := Settings(p); s.AppendTime || s.TimestampMaxBehind != time.Minute || s.TimestampMaxAhead != 5*time.Second || s.SegmentAge != time.Hour || s.ProducerExpiry != 2*time.Minute {
+		t.Errorf("set: %+v", s)
+	}
+	p.Spec.Log.MessageTimestampType = v1alpha1.TimestampLogAppendTime
+	if !Settings(p).AppendTime {
+		t.Error("LogAppendTime does not count")
+	}
+}
