@@ -298,6 +298,24 @@ func TestAfterAFailureEverythingIsRefused(t *testing.T) {
 	}
 }
 
+// A disk that is full may have space again. One that cannot cut off what it had begun to
+// write either has failed, and more space is no help.
+func TestAFullDiskThatFailsEndsTheProcess(t *testing.T) {
+	w := newWorld(t, 1, 1, nil)
+	p := w.procs[0]
+	must(t, p.start())
+	w.run("it to lead", w.leads(0))
+	must(t, p.produce("fits").Err)
+	p.disk.SetCapacity(p.disk.Used() + 10)
+	p.disk.SetFault(vfs.Faults{{Kind: vfs.OpTruncate, Err: syscall.EIO}}.Judge)
+	if r := p.produce("does not fit"); !errors.Is(r.Err, core.ErrStorage) {
+		t.Errorf("answered %v", r.Err)
+	}
+	if !errors.Is(p.n.Err(), syscall.EIO) {
+		t.Errorf("the process goes on with a failed log: it has ended by %v", p.n.Err())
+	}
+}
+
 func TestAFullDiskRefusesAppendsAndKeepsThePromise(t *testing.T) {
 	w := newWorld(t, 1, 1, nil)
 	p := w.procs[0]

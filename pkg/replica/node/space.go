@@ -114,7 +114,11 @@ func (n *Node) withReserve(do func() error) error {
 	return err
 }
 
-func noSpace(err error) bool { return errors.Is(err, log.ErrNoSpace) || vfs.IsNoSpace(err) }
+// noSpace reports that an operation failed for want of space, and for that only: a log that
+// could not cut off what it had begun to write has failed as well, and more space is no help.
+func noSpace(err error) bool {
+	return (errors.Is(err, log.ErrNoSpace) || vfs.IsNoSpace(err)) && !errors.Is(err, log.ErrFailed)
+}
 
 // noteSpace reports whether an append or a change of the log was refused for want of
 // space.
