@@ -11,10 +11,10 @@ import (
 // needed once.
 const (
 	smallestBits = 12
-	largestBits  = 20
+	largestBits  = 22
 
 	Smallest = 1 << smallestBits // 4 KiB
-	Largest  = 1 << largestBits  // 1 MiB
+	Largest  = 1 << largestBits  // 4 MiB
 )
 
 var pools [largestBits - smallestBits + 1]sync.Pool

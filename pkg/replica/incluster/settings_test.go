@@ -45,3 +45,9 @@ func TestSettingsOfTimes(t *testing.T) {
 		t.Error("LogAppendTime does not count")
 	}
 }
+
+func TestFetchesWithoutASpecAreAsLargeAsByDefault(t *testing.T) {
+	if got := Settings(&v1alpha1.ReplicatedPartition{}).FetchMaxBytes; got != 10<<20 {
+		t.Errorf("%d bytes, the API's default is 10 MiB", got)
+	}
+}

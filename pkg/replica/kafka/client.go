@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/tidemark-io/tidemark/internal/buffers"
 )
 
 // Client sends requests over one connection, one at a time. It is what a follower
@@ -100,7 +98,7 @@ func (c *Client) readFrame() error {
 	if size < 4 || int64(size) > int64(c.maxBytes) {
 		return fmt.Errorf("response of %d bytes is not between 4 and %d", size, c.maxBytes)
 	}
-	const step = buffers.Largest
+	const step = 1 << 20
 	c.body = c.body[:0]
 	for have := 0; have < int(size); have = len(c.body) {
 		want := min(int(size), max(cap(c.body), have+step))

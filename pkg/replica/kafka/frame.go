@@ -78,10 +78,10 @@ func (fr *frameReader) next(ctx context.Context) (*frame, error) {
 	return f, nil
 }
 
-// body fills a frame. A buffer beyond the pooled sizes grows as the bytes come in,
-// so that a size alone makes nobody allocate.
+// body fills a frame. A buffer of more than 1 MiB grows as the bytes come in, so that a
+// size alone makes nobody allocate.
 func (fr *frameReader) body(f *frame, size int) error {
-	const step = buffers.Largest
+	const step = 1 << 20
 	f.bytes = buffers.Get(min(size, step))
 	if err := fr.readFull(f.bytes); err != nil {
 		return err
