@@ -96,7 +96,8 @@ func (n *Node) stepCompaction() {
 
 // heldByAll is the offset below which every assigned replica was seen to have the log, by
 // what the leader of this epoch has told: each of them has seen what was deleted there. A
-// replica that is away keeps tombstones from being removed.
+// replica that is away keeps all tombstones from being removed, also those that it had: what
+// it had not synced is gone if its machine was.
 func (n *Node) heldByAll() epoch.Offset {
 	if guard.Off(guard.TombstonesSeenByAll) {
 		return n.log.EndOffset()
@@ -108,7 +109,7 @@ func (n *Node) heldByAll() epoch.Offset {
 	low := n.log.EndOffset()
 	for _, p := range rec.Replicas {
 		i := slices.IndexFunc(rec.Progress.Replicas, func(q epoch.ReplicaProgress) bool { return q.ID == p.ID })
-		if i < 0 {
+		if i < 0 || !rec.Progress.Replicas[i].Live {
 			return 0
 		}
 		low = min(low, rec.Progress.Replicas[i].LogEndOffset)

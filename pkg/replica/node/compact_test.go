@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/replica/batch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 )
@@ -109,6 +110,46 @@ func TestAReplicaThatIsAwayKeepsTombstones(t *testing.T) {
 	}
 	for _, q := range w.procs {
 		if slices.Contains(q.values(), "old") {
+			t.Errorf("replica %d holds what was deleted: %v", q.id, q.values())
+		}
+	}
+}
+
+// A replica has got the tombstone, and loses it with its machine before it is synced. What it was
+// seen to have does not count while it is away.
+func TestATombstoneThatIsLostWithItsMachineIsKeptForIt(t *testing.T) {
+	w := newWorld(t, 3, 2, func(s *Settings) {
+		compacting(s)
+		s.FlushEveryBatch = false
+	})
+	p := startAll(t, w)
+	p.put("deleted", "old")
+	p.put("other", "1")
+	w.pass(2 * time.Minute) // what is there is synced
+	away := w.procs[(p.id+1)%3]
+	p.put("deleted", "")
+	w.run("all to have the tombstone", func() bool { return away.n.Log().EndOffset() == 3 })
+	w.pass(time.Second) // and the record to say so
+	away.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.Crash(vfs.Crash{}) })
+	for i := range 6 {
+		for range 5 {
+			p.put("k", fmt.Sprint(i))
+		}
+		w.pass(90 * time.Second)
+	}
+	must(t, away.start())
+	if got := away.n.Log().EndOffset(); got >= 3 {
+		t.Fatalf("it came back with %d records: nothing is shown", got)
+	}
+	w.run("all in sync again", w.inSync(0, 1, 2))
+	for i := range 4 {
+		for range 5 {
+			p.put("k", fmt.Sprint("again ", i))
+		}
+		w.pass(90 * time.Second)
+	}
+	for _, q := range w.procs {
+		if q.n.Compactions().LastRun.IsZero() || slices.Contains(q.values(), "old") {
 			t.Errorf("replica %d holds what was deleted: %v", q.id, q.values())
 		}
 	}
