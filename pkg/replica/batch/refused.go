@@ -43,33 +43,48 @@ func (e *RecordsError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *RecordsError) Unwrap() error { return e.cause }
 
-// records begins a check, with the bounds of the accepted times.
-func (l Limits) records() RecordsError {
-	e := RecordsError{Earliest: 0, Latest: math.MaxInt64, cause: ErrInvalidRecord}
+// judge looks at the records of one batch.
+type judge struct {
+	earliest, latest int64
+	keys, times      bool // which of the two are looked at
+	refused          *RecordsError
+}
+
+// judge begins with the bounds of the accepted times.
+func (l Limits) judge() judge {
+	j := judge{latest: math.MaxInt64, keys: l.RequireKeys, times: !l.AppendTime}
 	if l.Now == 0 {
-		return e
+		return j
 	}
 	ahead := l.MaxAhead
 	if ahead == 0 {
 		ahead = DefaultMaxAhead
 	}
-	e.Latest = l.Now + ahead.Milliseconds()
+	j.latest = l.Now + ahead.Milliseconds()
 	if l.MaxBehind > 0 {
-		e.Earliest = max(0, l.Now-l.MaxBehind.Milliseconds())
+		j.earliest = max(0, l.Now-l.MaxBehind.Milliseconds())
 	}
-	return e
+	return j
 }
 
-// judge notes a record that may not be stored. Of one without a key that is all that is said,
+// look notes a record that may not be stored. Of one without a key that is all that is said,
 // as in Kafka. A client that gives no time is not judged by it.
-func (l Limits) judge(e *RecordsError, r RefusedRecord) {
-	outside := !l.AppendTime && r.Timestamp != NoTimestamp && (r.Timestamp < e.Earliest || r.Timestamp > e.Latest)
+func (j *judge) look(place, timestamp int64, noKey bool) {
 	switch {
-	case r.NoKey:
-	case outside:
+	case noKey && j.keys:
+		j.refuse(RefusedRecord{Place: int32(place), Timestamp: timestamp, NoKey: true})
+	case j.times && timestamp != NoTimestamp && (timestamp < j.earliest || timestamp > j.latest):
+		j.refuse(RefusedRecord{Place: int32(place), Timestamp: timestamp})
+	}
+}
+
+func (j *judge) refuse(r RefusedRecord) {
+	if j.refused == nil {
+		j.refused = &RecordsError{Earliest: j.earliest, Latest: j.latest, cause: ErrInvalidRecord}
+	}
+	e := j.refused
+	if !r.NoKey {
 		e.cause = ErrInvalidTimestamp
-	default:
-		return
 	}
 	e.Count++
 	if len(e.Records) < maxRefusedRecords {

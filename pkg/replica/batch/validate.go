@@ -133,7 +133,7 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 	}
 	defer done()
 	newest := int64(NoTimestamp)
-	refused := l.records()
+	j := l.judge()
 	for i := range int64(b.Count()) {
 		h, err := walkRecord(src)
 		if err != nil {
@@ -144,13 +144,13 @@ func checkRecords(b Batch, l Limits) (int64, error) {
 		}
 		ts := b.BaseTimestamp() + h.timestampDelta
 		newest = max(newest, ts)
-		l.judge(&refused, RefusedRecord{Place: int32(i), Timestamp: ts, NoKey: h.nullKey && l.RequireKeys})
+		j.look(i, ts, h.nullKey)
 	}
 	if err := src.atEnd(); err != nil {
 		return 0, err
 	}
-	if refused.Count > 0 {
-		return 0, &refused
+	if j.refused != nil {
+		return 0, j.refused
 	}
 	return newest, nil
 }
