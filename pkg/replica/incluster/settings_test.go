@@ -46,8 +46,9 @@ func TestSettingsOfTimes(t *testing.T) {
 	}
 }
 
-func TestFetchesWithoutASpecAreAsLargeAsByDefault(t *testing.T) {
-	if got := Settings(&v1alpha1.ReplicatedPartition{}).FetchMaxBytes; got != 10<<20 {
-		t.Errorf("%d bytes, the API's default is 10 MiB", got)
+func TestWithoutASpecTheAPIsDefaultsHold(t *testing.T) {
+	s := Settings(&v1alpha1.ReplicatedPartition{})
+	if s.FetchMaxBytes != 10<<20 || s.SegmentBytes != 256<<20 || s.LagTimeMax != 30*time.Second {
+		t.Errorf("fetches of %d bytes, segments of %d, a lag of %s; the API's defaults are 10 MiB, 256 MiB and 30 s", s.FetchMaxBytes, s.SegmentBytes, s.LagTimeMax)
 	}
 }

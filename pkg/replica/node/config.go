@@ -67,11 +67,12 @@ type Settings struct {
 	LeaseDuration   time.Duration
 }
 
-// DefaultSettings are the API's defaults.
+// DefaultSettings are the API's defaults, but that nothing is deleted: without a spec nobody
+// has asked for that.
 func DefaultSettings() Settings {
-	return Settings{SegmentBytes: 1 << 30, SegmentAge: 7 * 24 * time.Hour, RetentionBytes: -1, Retention: -1, DeleteRetention: 24 * time.Hour, MinDirtyPercent: 50, MaxMessageBytes: 1<<20 + 12,
+	return Settings{SegmentBytes: 256 << 20, SegmentAge: 7 * 24 * time.Hour, RetentionBytes: -1, Retention: -1, DeleteRetention: 24 * time.Hour, MinDirtyPercent: 50, MaxMessageBytes: 1<<20 + 12,
 		TimestampMaxAhead: batch.DefaultMaxAhead, ProducerExpiry: 24 * time.Hour,
-		LagTimeMax: 10 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 10 << 20, LeaseDuration: 10 * time.Second}
+		LagTimeMax: 30 * time.Second, FetchMaxWait: 500 * time.Millisecond, FetchMaxBytes: 10 << 20, LeaseDuration: 10 * time.Second}
 }
 
 func (s Settings) core() core.Options {
