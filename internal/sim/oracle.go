@@ -197,11 +197,18 @@ func (o *oracle) process(p *process) {
 	if p.strayed || o.w.store.line.lost || c.Role() != core.Leader && o.unclean > 0 && p.mirror.cache.Latest() < max(o.forgiven, 1) {
 		return // it has followed another history, and does not know yet where that parts
 	}
-	if int(hw) > len(o.committed) && !(o.unclean > 0 && c.Role() != core.Leader && hw <= p.found) {
+	if int(hw) > len(o.committed) && !(c.Role() != core.Leader && o.beforeUnclean(p.mirror, hw)) {
 		o.w.fail("I4", "%s has high watermark %d, but only %d records were ever committed", p, hw, len(o.committed))
 		return
 	}
 	o.holds(p.mirror, hw, "I4", func() string { return fmt.Sprintf("%s, with high watermark %d,", p, hw) })
+}
+
+// beforeUnclean reports that a high watermark is no higher than where, in this log, the epoch
+// of the last unclean election or one after it begins.
+func (o *oracle) beforeUnclean(m *mirror, hw epoch.Offset) bool {
+	start, ok := m.cache.StartAfter(o.forgiven - 1)
+	return o.unclean > 0 && ok && hw <= start
 }
 
 // holds checks that a log has what is committed below an offset.

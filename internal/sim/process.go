@@ -27,11 +27,10 @@ type process struct {
 	dead     bool
 	zombie   bool
 	stopping bool
-	waiting  bool         // for a refused registration to be tried again
-	paused   bool         // stopped, or stuck in a write: it does nothing, and nothing reaches it
-	strayed  bool         // it has acted on a record of lost ground, or fetched from one that had
-	every    bool         // it syncs every batch
-	found    epoch.Offset // the high watermark that its checkpoint had
+	waiting  bool // for a refused registration to be tried again
+	paused   bool // stopped, or stuck in a write: it does nothing, and nothing reaches it
+	strayed  bool // it has acted on a record of lost ground, or fetched from one that had
+	every    bool // it syncs every batch
 
 	rate    float64       // of its clock, against the world's
 	offset  time.Duration // of its clock
@@ -106,7 +105,6 @@ func (w *world) start(h *host) {
 		w.fail("volume", "a process of replica %d starts on another's volume", h.id)
 	}
 	p.starting = starting
-	p.found = starting.Recovery().HighWatermark
 	w.say("%s opens its volume: log %d..%d, cache %s, recovery %+v", p.name, starting.Log().StartOffset(), starting.Log().EndOffset(), starting.Log().EpochCache(), starting.Recovery())
 	h.process = p
 	w.procs = append(w.procs, p)
