@@ -33,7 +33,9 @@ func (p *partition) annotate(key, value string) {
 // report lets a replica say what it knows, as its process does.
 func (p *partition) report(id epoch.ReplicaID, known *epoch.Record) {
 	p.t.Helper()
-	p.write(func(r epoch.Record) (epoch.Record, error) { return epoch.MarkRecovery(r, epoch.RecoveryOf(id, known, 0)) })
+	p.write(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.MarkRecovery(r, epoch.RecoveryOf(id, known, 0))
+	})
 }
 
 // round waits until the operator has begun a round of reports.

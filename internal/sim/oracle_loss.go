@@ -48,6 +48,9 @@ func (o *oracle) copies(dropped *host) {
 	if o.w.store.line.left {
 		return
 	}
+	if u := o.w.store.current().Record.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
+		return // what it lost shows when its leader takes over
+	}
 	for off := o.deleted; int(off) < len(o.committed); off++ {
 		c, n := o.committed[off], 0
 		for _, m := range o.w.mirrors() {
