@@ -336,8 +336,8 @@ func (o *oracle) complete(p *process, e epoch.LeaderEpoch) {
 func (o *oracle) step() {
 	rec := o.w.store.current().Record
 	o.replaced(rec)
-	if u := rec.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
-		return // nobody knows yet what is lost
+	if o.uncleanPending() {
+		return
 	}
 	if rec.Recovery != nil || o.w.store.line.lost {
 		return

@@ -15,6 +15,13 @@ func (o *oracle) gone(off epoch.Offset) bool {
 	return o.unclean > 0 && off < o.deleted || o.lostWithBearers(off)
 }
 
+// uncleanPending: nobody knows yet what an unclean election has lost. It shows when its leader
+// takes over.
+func (o *oracle) uncleanPending() bool {
+	u := o.w.store.current().Record.UncleanElection
+	return u != nil && u.LeaderEpoch > o.forgiven
+}
+
 // lostWithBearers: as many disks lost a record as had to hold it, and the record of the
 // partition was put back. Who knew that the ISR had shrunk to them may be gone with it.
 func (o *oracle) lostWithBearers(off epoch.Offset) bool {
@@ -48,8 +55,8 @@ func (o *oracle) copies(dropped *host) {
 	if o.w.store.line.left {
 		return
 	}
-	if u := o.w.store.current().Record.UncleanElection; u != nil && u.LeaderEpoch > o.forgiven {
-		return // what it lost shows when its leader takes over
+	if o.uncleanPending() {
+		return
 	}
 	for off := o.deleted; int(off) < len(o.committed); off++ {
 		c, n := o.committed[off], 0
@@ -68,6 +75,9 @@ func (o *oracle) copies(dropped *host) {
 // afterLoss is judged after a disk lost something: a committed record may be gone from
 // everywhere only if as many disks lost it as had to hold it before it was committed.
 func (o *oracle) afterLoss() {
+	if o.uncleanPending() {
+		return
+	}
 	if o.w.store.line.lost && o.unclean > 0 {
 		return // an unclean election on lost ground makes others truncate what counts
 	}
