@@ -33,6 +33,11 @@ var (
 	leaderEpoch = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tidemark_partition_leader_epoch", Help: "Leader epoch in the partition record.",
 	}, partitionKey)
+	// hasLeader is apart from available: a leader without enough live members still
+	// serves reads.
+	hasLeader = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tidemark_partition_has_leader", Help: "1 while the record names a leader that is not known to be lost.",
+	}, partitionKey)
 	available = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tidemark_partition_available", Help: "1 while a leader serves with at least min ISR live members.",
 	}, partitionKey)
@@ -48,7 +53,7 @@ var (
 
 	partitionKey = []string{"namespace", "partition"}
 
-	partitionGauges = []*prometheus.GaugeVec{leaderEpoch, available, assignedReplicas, liveISRMembers, minISR}
+	partitionGauges = []*prometheus.GaugeVec{leaderEpoch, hasLeader, available, assignedReplicas, liveISRMembers, minISR}
 )
 
 // collectors is every metric of this package; docs/metrics.md is checked against it.
@@ -66,6 +71,7 @@ func init() { metrics.Registry.MustRegister(collectors()...) }
 func showMetrics(o *Observation, isAvailable bool) {
 	if o.RecordState != RecordPresent {
 		available.WithLabelValues(o.Partition.Namespace, o.Partition.Name).Set(0)
+		hasLeader.WithLabelValues(o.Partition.Namespace, o.Partition.Name).Set(0)
 		return
 	}
 	set := func(g *prometheus.GaugeVec, v float64) {
@@ -75,7 +81,15 @@ func showMetrics(o *Observation, isAvailable bool) {
 	set(assignedReplicas, float64(len(o.Record.Replicas)))
 	set(liveISRMembers, float64(len(o.liveMembers())))
 	set(minISR, float64(o.Record.MinISR))
-	set(available, map[bool]float64{true: 1}[isAvailable])
+	set(hasLeader, oneIf(o.Record.Leader != epoch.NoReplica && o.leaderLost() == ""))
+	set(available, oneIf(isAvailable))
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // dropMetrics forgets a partition that is gone.

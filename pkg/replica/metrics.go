@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
 	"github.com/tidemark-io/tidemark/pkg/replica/node"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
 
 // metrics of one replica. docs/metrics.md lists them.
@@ -41,7 +42,17 @@ func (r *Replica) registerState(reg prometheus.Registerer) {
 	gauge("tidemark_replica_volume_full", "1 while appends are refused since the volume is full.", func(v *view) float64 { return oneIf(v.Trouble.Full) })
 	gauge("tidemark_replica_log_damaged", "1 while the log is known to be damaged on disk.", func(v *view) float64 { return oneIf(v.Trouble.Damaged) })
 	gauge("tidemark_replica_live_isr_members", "Members of the ISR that are live.", func(v *view) float64 { return float64(len(v.LiveISR)) })
+	r.registerVolume(reg)
 	r.registerCompaction(reg)
+}
+
+// registerVolume exports the volume's room as it was last measured.
+func (r *Replica) registerVolume(reg prometheus.Registerer) {
+	gauge := func(name, help string, value func(volume.Room) int64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(r.node.Room())) }))
+	}
+	gauge("tidemark_replica_volume_capacity_bytes", "What the volume holds; 0 while that is not known.", func(v volume.Room) int64 { return v.Total })
+	gauge("tidemark_replica_volume_available_bytes", "What may still be written to the volume.", func(v volume.Room) int64 { return v.Free })
 }
 
 // registerCompaction exports what compaction has done in this process.

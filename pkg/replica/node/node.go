@@ -13,9 +13,9 @@ import (
 
 // Node is a registered process: the core, the log and the volume under it, and who
 // waits. One owner calls its methods, one at a time; View, Read, ReadForReplica,
-// Compactions and what Ports.Flush and Ports.Compact run are for any goroutine. Every method carries out what the core
-// wants before it returns. After Err has become non-nil every method does nothing but
-// refuse.
+// Compactions, Room and what Ports.Flush and Ports.Compact run are for any goroutine. Every
+// method carries out what the core wants before it returns. After Err has become non-nil
+// every method does nothing but refuse.
 type Node struct {
 	cfg       Config
 	settings  Settings
@@ -46,6 +46,7 @@ type Node struct {
 
 	compaction compaction
 	compacted  atomic.Pointer[CompactionTotals]
+	roomSeen   atomic.Pointer[volume.Room]
 }
 
 // Serve makes the Node of a process whose registration is in the record. The Node owns
@@ -57,6 +58,7 @@ func (s *Starting) Serve(registered epoch.Snapshot, p Ports) *Node {
 	now := n.cfg.Now()
 	n.checkpointed, n.synced = now, now
 	n.compacted.Store(&CompactionTotals{})
+	n.roomSeen.Store(&volume.Room{})
 	n.core = core.New(n.me, n.settings.core(), n.log, n.log.CheckpointedHighWatermark(), n.cfg.NewChangeID)
 	n.core.Observe(now, registered, core.FromWrite)
 	n.takeReserve()

@@ -66,9 +66,16 @@ func (n *Node) measure() {
 	if err != nil {
 		n.cfg.Log.Error(err, "the space of the volume is not known")
 		room = volume.Room{Free: 1 << 62}
+	} else {
+		n.roomSeen.Store(&room)
 	}
 	s.room, s.written, s.measured = room, 0, max(n.cfg.Now(), 1)
 }
+
+// Room is what was last measured, at most about a second ago while the disk answers; all
+// zero before the first measurement. It is for any goroutine, and does not ask the disk: one
+// that hangs must not take the other metrics along.
+func (n *Node) Room() volume.Room { return *n.roomSeen.Load() }
 
 // errMargin is ErrNoSpace before the disk says so.
 func (n *Node) errMargin() error {

@@ -99,6 +99,23 @@ func TestAppendsEndBeforeTheDiskIsFull(t *testing.T) {
 	w.run("the record to tell that there is space", told(false))
 }
 
+// What the metrics show follows the disk, whoever fills it or makes it larger.
+func TestRoomFollowsTheDisk(t *testing.T) {
+	w := limited(t, 1, 1)
+	a := w.procs[0]
+	shown := func() bool {
+		s, err := a.disk.Space("/")
+		must(t, err)
+		r := a.n.Room()
+		return r.Total == s.Total && r.Free == s.Free
+	}
+	w.run("the room of the new disk", shown)
+	a.fill(smallDisk / 10)
+	w.run("the room that others leave", shown)
+	a.disk.SetCapacity(2 * smallDisk)
+	w.run("the room of the larger disk", shown)
+}
+
 // A follower's full volume costs its place in the ISR, after the lag limit, and nothing
 // else; the leader tells why.
 func TestAFollowerWithoutSpaceFallsBehindAndSaysWhy(t *testing.T) {

@@ -35,6 +35,8 @@ type Room struct {
 	// Margin is to be left free by a leader's appends. Half of it is to be left by a
 	// follower's, so that it can take what its leader took.
 	Margin int64
+	// Total is what the volume holds; 0 where nobody sets a limit.
+	Total int64
 }
 
 // Room measures. It is one system call.
@@ -46,7 +48,7 @@ func (v *Volume) Room() (Room, error) {
 	if s.Total == math.MaxInt64 {
 		return Room{Free: s.Free}, nil
 	}
-	return Room{Free: s.Free, Margin: min(maxMargin, s.Total/marginShare)}, nil
+	return Room{Free: s.Free, Margin: min(maxMargin, s.Total/marginShare), Total: s.Total}, nil
 }
 
 // Reserve takes room for worse times, unless it is taken already, or there is not
