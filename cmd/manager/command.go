@@ -41,7 +41,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.AddCommand(checkCommand())
+	cmd.AddCommand(selftestCommand())
 	f := cmd.Flags()
 	f.StringVar(&o.replicaImage, "replica-image", "", "image of replicas whose spec names none (required)")
 	f.StringVar(&o.pullPolicy, "replica-image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")

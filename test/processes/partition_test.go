@@ -27,12 +27,31 @@ type partition struct {
 // newPartition creates one in a namespace of its own, and waits until it is ready.
 func newPartition(t *testing.T, spec v1alpha1.ReplicatedPartitionSpec) *partition {
 	t.Helper()
+	p := newNamespace(t, "orders")
+	rp := &v1alpha1.ReplicatedPartition{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}, Spec: spec}
+	if err := env.api.Create(t.Context(), rp); err != nil {
+		t.Fatal(err)
+	}
+	p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool {
+		return len(rp.Status.ISR) == rp.EffectiveReplicas() && rp.Status.Leader != ""
+	})
+	return p
+}
+
+func skipWithoutAPI(t *testing.T) {
+	t.Helper()
 	// Asked for again: what a test asks for decides whether its old result is shown.
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" || env == nil {
 		t.Skip("KUBEBUILDER_ASSETS is not set; `make test` sets it")
 	}
+}
+
+// newNamespace makes a namespace with a kubelet, for one partition of that name.
+func newNamespace(t *testing.T, name string) *partition {
+	t.Helper()
+	skipWithoutAPI(t)
 	ns := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	p := &partition{t: t, key: types.NamespacedName{Namespace: ns, Name: "orders"}}
+	p := &partition{t: t, key: types.NamespacedName{Namespace: ns, Name: name}}
 	if _, err := env.clientset.CoreV1().Namespaces().Create(t.Context(), namespace(ns), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +68,6 @@ func newPartition(t *testing.T, spec v1alpha1.ReplicatedPartitionSpec) *partitio
 		}
 		cancel()
 		<-done
-	})
-	rp := &v1alpha1.ReplicatedPartition{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: p.key.Name}, Spec: spec}
-	if err := env.api.Create(t.Context(), rp); err != nil {
-		t.Fatal(err)
-	}
-	p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool {
-		return len(rp.Status.ISR) == rp.EffectiveReplicas() && rp.Status.Leader != ""
 	})
 	return p
 }
