@@ -36,7 +36,7 @@ generate: ## write generated Go code (deep copies, codecs)
 	hack/generate.sh code
 
 .PHONY: manifests
-manifests: ## write CRD and roles, also into the chart
+manifests: lab ## write CRD and roles, also into the chart, and what follows from the chart: its README, config, dist/install.yaml
 	hack/generate.sh manifests
 
 .PHONY: fmt
@@ -52,7 +52,7 @@ lint: ## golangci-lint, at a pinned version that is built once
 	hack/lint.sh
 
 .PHONY: verify
-verify: ## regenerate in a copy and fail on a diff; gofmt, go vet, go mod tidy
+verify: lab ## regenerate in a copy and fail on a diff; gofmt, go vet, go mod tidy
 	hack/verify.sh
 
 .PHONY: build
@@ -71,6 +71,7 @@ test: lab ## unit, scenario and API server tests, with the race detector
 	@kafka=$$(hack/kafka.sh try); [ -d "$$kafka" ] || echo "skipping test/kafka: $$kafka"; \
 	TIDEMARK_KAFKA=$$kafka $(GOTEST) $(TESTFLAGS) ./...
 	cd hack/bench && $(GOTEST) $(TESTFLAGS) ./...
+	cd test/alerts && $(GOTEST) -timeout 20m ./...
 
 .PHONY: kafka
 kafka: ## the log's files against Apache Kafka itself: its tools read ours, its brokers serve ours, we serve theirs

@@ -11,5 +11,5 @@ if [ ! -x "$BIN/golangci-lint" ]; then
 fi
 step "golangci-lint"
 "$BIN/golangci-lint" run "$@" ./...
-(cd hack/bench && "$BIN/golangci-lint" run "$@" ./...)
+for module in hack/bench test/alerts; do (cd "$module" && "$BIN/golangci-lint" run "$@" ./...); done
 step "no complaints"

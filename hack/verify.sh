@@ -23,11 +23,11 @@ done
 step "go vet"
 go vet -tags e2e,mutants ./... || complain "go vet objects"
 (cd hack/lab && go vet ./cmd/mkimage ./cmd/mkpki ./cmd/pause) || complain "go vet objects to hack/lab"
-(cd hack/bench && go vet ./...) || complain "go vet objects to hack/bench"
+for module in hack/bench test/alerts; do (cd "$module" && go vet ./...) || complain "go vet objects to $module"; done
 
 step "go mod tidy"
 go mod tidy -diff || complain "go.mod is not tidy (go mod tidy)"
-(cd hack/bench && go mod tidy -diff) || complain "hack/bench/go.mod is not tidy (cd hack/bench && go mod tidy)"
+for module in hack/bench test/alerts; do (cd "$module" && go mod tidy -diff) || complain "$module/go.mod is not tidy (cd $module && go mod tidy)"; done
 for s in hack/*.sh hack/lab/*.sh hack/lab/lib/*.sh .ci/run; do bash -n "$s" || complain "$s has a syntax error"; done
 step "done"
 exit $bad
