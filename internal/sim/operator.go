@@ -73,7 +73,11 @@ func (w *world) leaderEnded(r epoch.Record) bool {
 func (w *world) switchoverSome() {
 	o, _ := pick(w, w.operators[:])
 	base := o.base()
-	r, err := epoch.RequestSwitchover(base.Record, "simulation", w.newChangeID())
+	q := epoch.SwitchoverRequest{To: epoch.NoReplica, Reason: "simulation", Change: w.newChangeID()}
+	if w.chance(50) {
+		q.To, _ = pick(w, base.Record.ISR)
+	}
+	r, err := epoch.RequestSwitchover(base.Record, q)
 	o.propose("a switchover", base, r, err)
 }
 

@@ -35,7 +35,7 @@ func init() {
 		"assign": {"assign REPLICAS MIN-ISR", true, (*teller).assign},
 
 		"switchover": {"switchover", true, func(t *teller, _ []string) error {
-			return t.cluster.change(epoch.RequestSwitchover(t.cluster.record, "asked for", t.cluster.changeID()))
+			return t.cluster.change(epoch.RequestSwitchover(t.cluster.record, epoch.SwitchoverRequest{To: epoch.NoReplica, Reason: "asked for", Change: t.cluster.changeID()}))
 		}},
 		"last-known": {"last-known", true, func(t *teller, _ []string) error {
 			c := t.cluster

@@ -80,20 +80,54 @@ func Retire(r Record, id ReplicaID, session Session, change ChangeID) (Record, e
 	return n.next(change), nil
 }
 
-// RequestSwitchover asks the leader's present session to hand over.
-func RequestSwitchover(r Record, reason string, change ChangeID) (Record, error) {
+// SwitchoverRequest asks the leader's present session to hand over.
+type SwitchoverRequest struct {
+	// To is who is to lead, NoReplica for whom the leader finds fittest.
+	To     ReplicaID
+	Reason string
+	Change ChangeID
+}
+
+// RequestSwitchover asks the leader's present session to hand over, in place of what it
+// was asked before. Nothing is lost by it: the leader goes on until it can.
+func RequestSwitchover(r Record, q SwitchoverRequest) (Record, error) {
 	if err := r.frozen(); err != nil {
 		return r, err
 	}
 	if r.Leader == NoReplica {
 		return r, refuse(RefusedNotLeader, "nobody leads")
 	}
-	if r.Switchover != nil && r.Switchover.Session == r.LeaderSession {
+	wanted := Switchover{Session: r.LeaderSession, Reason: q.Reason}
+	if q.To != NoReplica {
+		if err := r.maySucceed(q.To); err != nil {
+			return r, err
+		}
+		wanted.To = &q.To
+	}
+	if r.Switchover != nil && r.Switchover.Session == r.LeaderSession && (wanted.To == nil || r.Switchover.To != nil && *r.Switchover.To == q.To) {
 		return r, ErrNoChange
 	}
 	n := r.Clone()
-	n.Switchover = &Switchover{Session: r.LeaderSession, Reason: reason}
-	return n.next(change), nil
+	n.Switchover = &wanted
+	return n.next(q.Change), nil
+}
+
+// maySucceed says why a replica cannot take over from a leader that is well.
+func (r Record) maySucceed(id ReplicaID) error {
+	p, ok := r.Replica(id)
+	switch {
+	case !ok:
+		return refuse(RefusedNotAssigned, "replica %d is not assigned; the assignment is %v", id, r.ids())
+	case id == r.Leader:
+		return ErrNoChange
+	case !r.InSync(id):
+		return refuse(RefusedNoCandidate, "replica %d is not in sync; the ISR is %v", id, r.ISR)
+	case p.Session == NoSession || p.Gone || p.Stopping:
+		return refuse(RefusedNoCandidate, "replica %d is not at work", id)
+	case p.Removing:
+		return refuse(RefusedNoCandidate, "replica %d is being removed", id)
+	}
+	return nil
 }
 
 // SwitchoverIsolated is the reason of a leader that asks to be replaced since too few
@@ -104,7 +138,7 @@ const SwitchoverIsolated = string(ReasonLeaderStuck)
 // Isolated reports that the leader itself asked, for SwitchoverIsolated.
 func (s *Switchover) Isolated() bool { return s != nil && s.Reason == SwitchoverIsolated }
 
-// WithdrawSwitchover takes back what the leader's own session had asked for.
+// WithdrawSwitchover takes back what the leader's session was asked for.
 func WithdrawSwitchover(r Record, leader ReplicaID, session Session, change ChangeID) (Record, error) {
 	if err := r.frozen(); err != nil {
 		return r, err

@@ -108,6 +108,8 @@ type LastLeader struct {
 type Switchover struct {
 	Session Session `json:"session"`
 	Reason  string  `json:"reason,omitempty"`
+	// To is who is to lead; nil leaves it to the leader.
+	To *ReplicaID `json:"to,omitempty"`
 }
 
 // Change identifies one change of the record.

@@ -153,7 +153,7 @@ func TestNothingChangesWhileFrozen(t *testing.T) {
 		"ISR":        func() (Record, error) { return ChangeISR(r, isrChange(r, 0, 1)) },
 		"assign":     func() (Record, error) { return Assign(r, Assignment{Target: []ReplicaID{0}, WantedMinISR: 1}) },
 		"retire":     func() (Record, error) { return Retire(r, 1, r.Replicas[1].Session, "x") },
-		"switchover": func() (Record, error) { return RequestSwitchover(r, "x", "x") },
+		"switchover": func() (Record, error) { return RequestSwitchover(r, SwitchoverRequest{To: NoReplica, Change: "x"}) },
 		"loss":       func() (Record, error) { return TellLoss(r, 0, r.LeaderSession, 1, "x") },
 	} {
 		if _, err := change(); !RefusedBecause(err, RefusedRecovery) {

@@ -104,6 +104,7 @@ type Core struct {
 	rec        recordWriter
 	isolation  isolation
 	stopping   bool
+	holdUntil  time.Duration // leader: appends wait until then, for its successor; 0 if they do not
 	trouble    epoch.Trouble // as NoteTrouble last said
 	effects    []Effect
 }
@@ -226,6 +227,7 @@ func (c *Core) leadsBy(rec epoch.Record) bool {
 
 // resign gives up whatever role this replica had.
 func (c *Core) resign(to Role) {
+	c.holdUntil = 0
 	if c.role == Leader {
 		c.failWaiters(ErrNotLeader)
 		c.remotes = nil

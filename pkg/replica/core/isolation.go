@@ -46,7 +46,7 @@ func (c *Core) askToBeReplaced(now time.Duration) (epoch.Record, bool) {
 	case i.backoff > 0 && c.hw == i.at && now < i.notBefore:
 		return rec, false
 	}
-	n, err := epoch.RequestSwitchover(rec, epoch.SwitchoverIsolated, c.changeID())
+	n, err := epoch.RequestSwitchover(rec, epoch.SwitchoverRequest{To: epoch.NoReplica, Reason: epoch.SwitchoverIsolated, Change: c.changeID()})
 	if err != nil {
 		return rec, false
 	}

@@ -45,7 +45,7 @@ func (c *Core) lead(now time.Duration, old epoch.Record) {
 		c.following = following{}
 	}
 	c.role = Leader
-	c.takeover = now
+	c.takeover, c.holdUntil = now, 0
 	c.epochStart = c.log.EndOffset()
 	if !guard.Off(guard.EpochStartBeforeAppend) {
 		c.emit(AssignEpoch{Epoch: rec.LeaderEpoch})

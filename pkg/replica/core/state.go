@@ -69,7 +69,7 @@ func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte)
 	b = binary.AppendVarint(b, int64(c.me.Session))
 	b = appendString(b, string(c.me.StartID))
 	b = append(b, c.me.DirectoryID[:]...)
-	b = append(b, byte(c.role), bit(c.stopping))
+	b = append(b, byte(c.role), bit(c.stopping), bit(c.HoldsAppends(c.now)), bit(c.holdUntil > 0))
 	if c.role == Leader || c.stopping || c.rec.pending != nil {
 		b = record(b, c.snap)
 	} else { // of its record, only what a newer one is compared with is looked at again

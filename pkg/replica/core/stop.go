@@ -45,28 +45,34 @@ func (c *Core) successorMayCome() bool {
 	return false
 }
 
-// handOver is the record with a successor in office, if this leader is to go and
-// somebody can take over: it stops, was asked to, or has a damaged log and others enough.
+// handOverPause bounds for how long appends wait for a leader's successor to have all.
+const handOverPause = 500 * time.Millisecond
+
+// HoldsAppends reports that this leader is about to hand over, and appends are to wait:
+// what it took now, its successor might not have. Records acknowledged with acks 1 would be
+// lost, and those that wait for their commit be written twice by a producer that is not
+// idempotent. It ends when another leads, and after handOverPause at the latest.
+func (c *Core) HoldsAppends(now time.Duration) bool {
+	return c.role == Leader && now < c.holdUntil
+}
+
+// handOver is the record with a successor in office, if this leader is to go, somebody can
+// take over, and has all that was appended: appends wait for that.
 func (c *Core) handOver(now time.Duration) (epoch.Record, bool) {
 	rec := c.snap.Record
-	asked := rec.Switchover != nil && rec.Switchover.Session == c.me.Session
-	asked = asked && !rec.Switchover.Isolated() || c.trouble.Damaged && c.Dispensable(now)
-	if !c.stopping && !asked {
-		return rec, false
-	}
 	best, leo := epoch.NoReplica, epoch.NoOffset
-	for _, id := range rec.ISR {
-		p, _ := rec.Replica(id)
-		r := c.remotes[id]
-		if id == c.me.ID || r == nil || p.Stopping || p.Removing || !r.connected || !c.live(id, now) {
-			continue
-		}
-		if r.leo > leo {
-			best, leo = id, r.leo
-		}
+	if to, wanted := c.isToGo(now); wanted {
+		best, leo = c.successor(to, now)
 	}
 	if best == epoch.NoReplica {
+		c.holdUntil = 0
 		return rec, false
+	}
+	if c.holdUntil == 0 {
+		c.holdUntil = now + handOverPause
+	}
+	if c.HoldsAppends(now) && (leo < c.log.EndOffset() || len(c.waiters) > 0) {
+		return rec, false // its next fetch goes on from here
 	}
 	var n epoch.Record
 	var err error
@@ -81,4 +87,35 @@ func (c *Core) handOver(now time.Duration) (epoch.Record, bool) {
 	p := c.Progress(now)
 	n.Progress = &p
 	return n, true
+}
+
+// isToGo reports that this leader is to hand over, and to whom if that was said: it stops,
+// was asked to, or has a damaged log and others enough.
+func (c *Core) isToGo(now time.Duration) (to *epoch.ReplicaID, wanted bool) {
+	s := c.snap.Record.Switchover
+	switch {
+	case c.stopping, c.trouble.Damaged && c.Dispensable(now):
+		return nil, true
+	case s != nil && s.Session == c.me.Session && !s.Isolated():
+		return s.To, true
+	}
+	return nil, false
+}
+
+// successor is the live member of the ISR with the longest log, or whom a switchover names
+// if it is one, and where that log is known to end.
+func (c *Core) successor(to *epoch.ReplicaID, now time.Duration) (best epoch.ReplicaID, leo epoch.Offset) {
+	rec := c.snap.Record
+	best, leo = epoch.NoReplica, epoch.NoOffset
+	for _, id := range rec.ISR {
+		p, _ := rec.Replica(id)
+		r := c.remotes[id]
+		if id == c.me.ID || r == nil || p.Stopping || p.Removing || !r.connected || !c.live(id, now) || to != nil && *to != id {
+			continue
+		}
+		if r.leo > leo {
+			best, leo = id, r.leo
+		}
+	}
+	return best, leo
 }

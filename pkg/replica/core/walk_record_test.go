@@ -235,7 +235,7 @@ func (w *walk) live() []epoch.ReplicaID {
 func (w *walk) electSome() {
 	r, err := epoch.Elect(w.current().Record, epoch.Election{Reason: epoch.ReasonLeaseExpired, Live: w.live(), LeaderEnded: w.chance(15), Change: w.changeID()})
 	if w.chance(10) {
-		r, err = epoch.RequestSwitchover(w.current().Record, "walk", w.changeID())
+		r, err = epoch.RequestSwitchover(w.current().Record, epoch.SwitchoverRequest{To: epoch.NoReplica, Reason: "walk", Change: w.changeID()})
 	}
 	if err == nil {
 		w.say("an election")

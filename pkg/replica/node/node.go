@@ -28,6 +28,7 @@ type Node struct {
 
 	produces    map[uint64]func(error) // waiting for their commit, by token
 	lastToken   uint64
+	held        []Produce // waiting until another leads, or this one goes on (core.HoldsAppends)
 	parked      []*Fetch
 	deletions   []waitingDeletion
 	flag        flag // of EveryBatch, as the volume is to have it
@@ -133,6 +134,23 @@ func (n *Node) configure(s Settings) {
 // settle carries out what the core wants, until it wants nothing more, and then
 // shows the outcome.
 func (n *Node) settle() {
+	n.carryOutAll()
+	for len(n.held) > 0 && n.failed == nil && !n.holds() {
+		n.letGo()
+		n.carryOutAll()
+	}
+	if n.failed != nil {
+		return
+	}
+	n.publish()
+	n.answerParked()
+	n.answerDeletions()
+	if n.stopping && !n.released && n.core.Released() {
+		n.released = true
+	}
+}
+
+func (n *Node) carryOutAll() {
 	for effects := n.core.Take(); len(effects) > 0 && n.failed == nil; effects = n.core.Take() {
 		for _, e := range effects {
 			if n.ports.Effect != nil {
@@ -147,14 +165,5 @@ func (n *Node) settle() {
 				break
 			}
 		}
-	}
-	if n.failed != nil {
-		return
-	}
-	n.publish()
-	n.answerParked()
-	n.answerDeletions()
-	if n.stopping && !n.released && n.core.Released() {
-		n.released = true
 	}
 }

@@ -53,10 +53,24 @@ func (n *Node) Produce(requests []Produce) {
 		}
 		return
 	}
-	n.produce(requests)
+	if n.holds() {
+		n.held = append(n.held, requests...)
+	} else {
+		n.produce(requests)
+	}
 	if n.failed == nil {
 		n.settle()
 	}
+}
+
+// holds reports that appends wait for a successor to take over ([core.Core.HoldsAppends]).
+func (n *Node) holds() bool { return n.core.HoldsAppends(n.cfg.Now()) }
+
+// letGo appends what was held, or refuses it since another leads.
+func (n *Node) letGo() {
+	held := n.held
+	n.held = nil
+	n.produce(held)
 }
 
 func (n *Node) produce(requests []Produce) {

@@ -25,6 +25,13 @@ func (w *world) operate(change func(epoch.Record) (epoch.Record, error)) {
 	}
 }
 
+func (w *world) switchover(to epoch.ReplicaID) {
+	w.t.Helper()
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.RequestSwitchover(r, epoch.SwitchoverRequest{To: to, Reason: "test", Change: w.changeID()})
+	})
+}
+
 // askReports begins the round that recover goes by.
 func (w *world) askReports() {
 	w.t.Helper()

@@ -67,6 +67,10 @@ func (n *Node) completeAll(err error) {
 	for _, token := range slices.Sorted(maps.Keys(n.produces)) { // in the order in which they came
 		n.complete(token, err)
 	}
+	for _, q := range n.held {
+		n.refuse(q, err)
+	}
+	n.held = nil
 	n.failDeletions(err)
 }
 

@@ -226,9 +226,11 @@ func (w *world) step() {
 }
 
 // produce sends one record with acks=all; the result is filled in later.
-func (p *proc) produce(value string) *Produced {
+func (p *proc) produce(value string) *Produced { return p.produceWith(value, core.AcksAll) }
+
+func (p *proc) produceWith(value string, acks int16) *Produced {
 	out := &Produced{Err: errWaiting}
-	p.n.Produce([]Produce{{Batch: batch.NewBuilder().Values(value).Build(), Acks: core.AcksAll, Timeout: time.Hour, Done: func(r Produced) { *out = r }}})
+	p.n.Produce([]Produce{{Batch: batch.NewBuilder().Values(value).Build(), Acks: acks, Timeout: time.Hour, Done: func(r Produced) { *out = r }}})
 	return out
 }
 
