@@ -66,6 +66,17 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 			r.electionHeld(ctx, rp, rec, a)
 		}
 		return true, ignoreOvertaken(err)
+	case Switchover:
+		rec, err := r.switchover(ctx, rp, a)
+		out.recordChanged = err == nil
+		if err == nil {
+			r.transition(rp, int64(rec.PartitionEpoch), normal, v1alpha1.EventSwitchoverRequested, "%s", tellSwitchover(rp, rec.Leader, a.To))
+		}
+		return err != nil, ignoreOvertaken(err)
+	case Withdraw:
+		err := r.withdraw(ctx, rp, a)
+		out.recordChanged = err == nil
+		return err != nil, ignoreOvertaken(err)
 	case Assign:
 		_, err := r.assign(ctx, rp, a)
 		out.recordChanged = err == nil

@@ -72,7 +72,11 @@ func (r *Reconciler) deletePod(ctx context.Context, o *Observation, a DeletePod)
 	if d := podPolicies.judge(podCase{Observation: fresh, ID: a.ID, Cause: a.Cause}); !d.Allowed {
 		return nil
 	}
-	if err := r.deleteExactly(ctx, o.Pods[a.ID]); err != nil {
+	remove := r.deleteExactly
+	if a.Cause == PodLost {
+		remove = r.deleteAtOnce
+	}
+	if err := remove(ctx, o.Pods[a.ID]); err != nil {
 		return fmt.Errorf("delete pod %s: %w", a.Name, err)
 	}
 	podsDeleted.WithLabelValues(string(a.Cause)).Inc()
@@ -87,15 +91,19 @@ func (r *Reconciler) deleteClaim(ctx context.Context, o *Observation, a DeleteCl
 	if err != nil {
 		return err
 	}
-	if d := claimPolicies.judge(claimCase{Observation: fresh, ID: a.ID}); !d.Allowed {
+	policies, why := claimPolicies, fmt.Sprintf("of the removed replica %d, as persistentVolumeClaimRetentionPolicy.whenScaled asks", a.ID)
+	if a.Lost != "" {
+		policies, why = lostPolicies, fmt.Sprintf("of replica %d, which is made anew: %s", a.ID, a.Lost)
+	}
+	if d := policies.judge(claimCase{Observation: fresh, ID: a.ID}); !d.Allowed {
 		return nil
 	}
 	if err := r.deleteExactly(ctx, o.Claims[a.ID]); err != nil {
 		return fmt.Errorf("delete volume claim %s: %w", a.Name, err)
 	}
 	claimsDeleted.Inc()
-	log.FromContext(ctx).Info("volume claim deleted", "claim", a.Name)
-	r.event(o.Partition, o.Claims[a.ID], normal, v1alpha1.EventVolumeDeleted, "deleted volume claim %s of the removed replica %d, as persistentVolumeClaimRetentionPolicy.whenScaled asks", a.Name, a.ID)
+	log.FromContext(ctx).Info("volume claim deleted", "claim", a.Name, "because", why)
+	r.event(o.Partition, o.Claims[a.ID], normal, v1alpha1.EventVolumeDeleted, "deleted volume claim %s %s", a.Name, why)
 	return nil
 }
 
@@ -118,4 +126,10 @@ func (r *Reconciler) deleteExactly(ctx context.Context, obj client.Object) error
 		return nil
 	}
 	return err
+}
+
+// deleteAtOnce deletes it without waiting for a kubelet, which is gone.
+func (r *Reconciler) deleteAtOnce(ctx context.Context, obj client.Object) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return client.IgnoreNotFound(r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.GracePeriodSeconds(0)))
 }

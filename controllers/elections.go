@@ -181,6 +181,38 @@ func (r *Reconciler) recover(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 	return rec, err
 }
 
+// switchover asks the leader to hand over, if it still is the one that was judged.
+func (r *Reconciler) switchover(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Switchover) (epoch.Record, error) {
+	return r.swapLeadership(ctx, rp, a.Judged, func(rec epoch.Record, change epoch.ChangeID) (epoch.Record, error) {
+		return epoch.RequestSwitchover(rec, epoch.SwitchoverRequest{To: a.To, Reason: a.Reason, Change: change})
+	})
+}
+
+// withdraw takes back what the leader was asked for.
+func (r *Reconciler) withdraw(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Withdraw) error {
+	_, err := r.swapLeadership(ctx, rp, a.Judged, func(rec epoch.Record, change epoch.ChangeID) (epoch.Record, error) {
+		if rec.Switchover.Isolated() {
+			return rec, epoch.ErrNoChange // that is the leader's own
+		}
+		return epoch.WithdrawSwitchover(rec, rec.Leader, rec.LeaderSession, change)
+	})
+	return err
+}
+
+// swapLeadership changes the record while the leadership that was judged is there.
+func (r *Reconciler) swapLeadership(ctx context.Context, rp *v1alpha1.ReplicatedPartition, judged Leadership, do func(epoch.Record, epoch.ChangeID) (epoch.Record, error)) (epoch.Record, error) {
+	return r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
+		if now := leadershipOf(rec); now.Leader != judged.Leader || now.Session != judged.Session || now.Epoch != judged.Epoch {
+			return rec, errOvertaken
+		}
+		change, err := newChangeID()
+		if err != nil {
+			return rec, err
+		}
+		return do(rec, change)
+	})
+}
+
 // assign makes one step of a reassignment.
 func (r *Reconciler) assign(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Assign) (epoch.Record, error) {
 	return r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {

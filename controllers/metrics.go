@@ -74,6 +74,10 @@ func showMetrics(o *Observation, isAvailable bool) {
 		hasLeader.WithLabelValues(o.Partition.Namespace, o.Partition.Name).Set(0)
 		return
 	}
+	if o.Partition.Spec.Suspend && len(o.Pods) == 0 {
+		dropMetrics(o.Partition.Namespace, o.Partition.Name) // nothing is to be alerted about
+		return
+	}
 	set := func(g *prometheus.GaugeVec, v float64) {
 		g.WithLabelValues(o.Partition.Namespace, o.Partition.Name).Set(v)
 	}

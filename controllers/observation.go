@@ -49,6 +49,8 @@ type Observation struct {
 	// deleted are among them.
 	Pods   map[epoch.ReplicaID]*corev1.Pod
 	Claims map[epoch.ReplicaID]*corev1.PersistentVolumeClaim
+	// Homes holds the nodes of replicas that are not well and whose volume cannot leave.
+	Homes map[epoch.ReplicaID]home
 	// Children holds what exists of the objects in Desired.Children, same order; nil
 	// where there is none.
 	Children []client.Object
@@ -65,6 +67,8 @@ type Observation struct {
 	// FirstRegistered is for how long a registered replica of a partition that never
 	// had a leader has been seen.
 	FirstRegistered time.Duration
+	// PreferredFit is for how long the preferred leader has been seen fit to lead.
+	PreferredFit time.Duration
 	// Deleting is for how long each pod has been seen to be on its way out.
 	Deleting map[types.UID]time.Duration
 }

@@ -43,6 +43,9 @@ func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 	if err := r.observeChildren(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := r.observeHomes(ctx, o); err != nil {
+		return nil, err
+	}
 	r.observeTimes(o)
 	return o, nil
 }
@@ -229,6 +232,15 @@ func (r *Reconciler) observeTimes(o *Observation) {
 				o.FirstRegistered = since("registered")
 				break
 			}
+		}
+	}
+	if o.preferredFit() {
+		o.PreferredFit = since(fmt.Sprintf("fit to lead %d", o.preferredLeader()))
+	}
+	for id, h := range o.Homes {
+		if h.Unreachable {
+			h.Silence = since("unreachable " + h.Node)
+			o.Homes[id] = h
 		}
 	}
 	o.Deleting = map[types.UID]time.Duration{}

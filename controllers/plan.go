@@ -42,6 +42,14 @@ type (
 		Replica epoch.ReplicaID
 	}
 
+	// Switchover asks the leader that was judged to hand over, and Withdraw takes that back.
+	Switchover struct {
+		To     epoch.ReplicaID
+		Reason string
+		Judged Leadership
+	}
+	Withdraw struct{ Judged Leadership }
+
 	// Assign makes one step towards the wanted assignment.
 	Assign struct {
 		Target []epoch.ReplicaID
@@ -71,12 +79,14 @@ type (
 		Message string
 	}
 
-	// DeleteClaim deletes the volume claim of a removed replica, by UID, if the policy
-	// chain allows it.
+	// DeleteClaim deletes the volume claim of a removed or lost replica, by UID, if the
+	// policy chain allows it.
 	DeleteClaim struct {
 		ID   epoch.ReplicaID
 		Name string
 		UID  types.UID
+		// Lost says why the volume will not be back; "" for a removed replica.
+		Lost string
 	}
 )
 
@@ -85,6 +95,8 @@ func (RemakeRecord) action() {}
 func (AskReports) action()   {}
 func (Recover) action()      {}
 func (Elect) action()        {}
+func (Switchover) action()   {}
+func (Withdraw) action()     {}
 func (Assign) action()       {}
 func (Apply) action()        {}
 func (Remove) action()       {}
@@ -117,6 +129,10 @@ const (
 	PodEnded    PodDeletion = "Ended"
 	PodOutdated PodDeletion = "Outdated"
 	PodRemoved  PodDeletion = "Removed"
+	// PodLost: its node is gone, and with it who would end it.
+	PodLost PodDeletion = "Lost"
+	// PodSuspended: the user wants no pods for now.
+	PodSuspended PodDeletion = "Suspended"
 )
 
 // Progress is what the Progressing condition will say.
@@ -168,14 +184,28 @@ func MakePlan(o *Observation) Plan {
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonWaitingForReplicas, "the partition is being deleted")
 		return p
 	}
+	if o.paused() && o.RecordState != RecordPresent {
+		notePaused(&p)
+		return p
+	}
 	if !planRecord(o, &p) {
 		return p
 	}
 	planElection(o, &p)
 	planRequests(o, &p)
+	planSwitchover(o, &p)
+	if o.paused() {
+		notePaused(&p)
+		return p
+	}
 	planForeign(o, &p)
 	planChildren(o, &p)
+	if o.Partition.Spec.Suspend {
+		planSuspension(o, &p)
+		return p
+	}
 	planAssignment(o, &p)
+	planReplacements(o, &p)
 	planPods(o, &p)
 	planClaims(o, &p)
 	p.note(metav1.ConditionFalse, v1alpha1.ReasonComplete, "everything is as the spec says")

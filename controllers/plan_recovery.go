@@ -104,6 +104,12 @@ func planRequests(o *Observation, p *Plan) {
 	if err == nil {
 		_, _, err = o.Partition.UncleanElectionRequest()
 	}
+	if err == nil {
+		_, _, err = o.Partition.PromoteRequest()
+	}
+	if err == nil {
+		_, err = o.Partition.Paused()
+	}
 	if err != nil {
 		p.note(metav1.ConditionFalse, v1alpha1.ReasonRequestInvalid, "%s", err)
 	}

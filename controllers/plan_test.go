@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,10 @@ func tell(p Plan) []string {
 			out = append(out, fmt.Sprintf("recover %d", a.PartitionEpoch))
 		case Elect:
 			out = append(out, fmt.Sprintf("elect %s of %v", a.Reason, a.Live))
+		case Switchover:
+			out = append(out, fmt.Sprintf("switch over to %d by %s", a.To, a.Reason))
+		case Withdraw:
+			out = append(out, "withdraw switchover")
 		case Assign:
 			out = append(out, fmt.Sprintf("assign %v min %d", a.Target, a.MinISR))
 		case Apply:
@@ -40,7 +45,7 @@ func tell(p Plan) []string {
 		case DeletePod:
 			out = append(out, fmt.Sprintf("delete pod %d %s", a.ID, a.Cause))
 		case DeleteClaim:
-			out = append(out, "delete claim "+a.ID.String())
+			out = append(out, strings.TrimSuffix(fmt.Sprintf("delete claim %d, %s", a.ID, a.Lost), ", "))
 		}
 	}
 	return out
@@ -193,6 +198,173 @@ func TestPlanElections(t *testing.T) {
 			o.Partition.Spec.LeaderElection.Unclean = v1alpha1.UncleanLastKnownLeader
 		}, []string{"elect LastKnownLeader of [0 1 2]"}, "", 0},
 	})
+}
+
+func TestPlanSwitchovers(t *testing.T) {
+	promote := func(text string) func(*Observation) {
+		return func(o *Observation) { o.Partition.Annotations = map[string]string{v1alpha1.AnnotationPromote: text} }
+	}
+	prefer := func(id int32, fit time.Duration) func(*Observation) {
+		return func(o *Observation) {
+			o.Partition.Spec.LeaderElection.PreferredLeader = ptr.To(id)
+			o.PreferredFit = fit
+		}
+	}
+	asked := func(reason string, to epoch.ReplicaID) func(*Observation) {
+		return func(o *Observation) {
+			o.Record.Switchover = &epoch.Switchover{Session: o.Record.LeaderSession, Reason: reason, To: &to}
+		}
+	}
+	all := func(changes ...func(*Observation)) func(*Observation) {
+		return func(o *Observation) {
+			for _, c := range changes {
+				c(o)
+			}
+		}
+	}
+	refused, switching, complete := v1alpha1.ReasonSwitchoverRefused, v1alpha1.ReasonSwitchingOver, v1alpha1.ReasonComplete
+	runPlanCases(t, []planCase{
+		{"asked for", promote("1/2"), []string{"switch over to 2 by Promote"}, switching, 0},
+		{"asked for and under way", all(promote("1/2"), asked(switchoverPromote, 2)), nil, switching, 0},
+		{"asked for in an earlier epoch", promote("0/2"), nil, complete, 0},
+		{"who is asked for leads", promote("1/0"), nil, complete, 0},
+		{"the annotation cannot be read", promote("2"), nil, v1alpha1.ReasonRequestInvalid, 0},
+		{"of no replica", promote("1/7"), nil, refused, 0},
+		{"of one that is not in sync", all(promote("1/2"), func(o *Observation) { o.Record.ISR = []epoch.ReplicaID{0, 1} }), nil, refused, 0},
+		{"of one that falls behind meanwhile", all(promote("1/2"), asked(switchoverPromote, 2), func(o *Observation) { o.Record.ISR = []epoch.ReplicaID{0, 1} }),
+			[]string{"withdraw switchover"}, refused, 0},
+		{"asked for another one meanwhile", all(promote("1/1"), asked(switchoverPromote, 2)), []string{"withdraw switchover"}, "", 0},
+		{"not asked for any more", asked(switchoverPromote, 2), []string{"withdraw switchover"}, "", 0},
+		{"the leader's own affair", asked("drain", 2), nil, complete, 0},
+		{"no leader", all(promote("1/2"), func(o *Observation) { killContainer(o.Pods[0]) }), []string{"elect ProcessDied of [1 2]"}, "", 0},
+		{"preferred, and fit for long", prefer(1, preferredWait), []string{"switch over to 1 by PreferredLeader"}, switching, 0},
+		{"preferred, and fit for a moment", prefer(1, 4*time.Second), nil, complete, 6 * time.Second},
+		{"preferred, and leads", prefer(0, time.Hour), nil, complete, 0},
+		{"preferred, and not ready", all(prefer(1, 0), func(o *Observation) { notReady(o.Pods[1], true) }), nil, v1alpha1.ReasonWaitingForReplicas, 0},
+		{"preferred, and to be replaced first", all(prefer(1, 0), func(o *Observation) { outdate(o, 0, 1) }), []string{"delete pod 1 Outdated"}, "", 0},
+		{"preferred, and its volume is full", all(prefer(1, 0), func(o *Observation) { o.Record.Progress.Replicas[1].Full = true }), nil, complete, 0},
+		{"preferred, under way, and falls behind", all(prefer(1, 0), asked(switchoverPreferred, 1), func(o *Observation) { o.Record.Progress.Replicas[1].Live = false }),
+			[]string{"withdraw switchover"}, "", 0},
+		{"asked for against the spec", all(promote("1/2"), prefer(0, time.Hour)), nil, refused, 0},
+		{"asked for as the spec prefers", all(promote("1/1"), prefer(1, 0)), []string{"switch over to 1 by Promote"}, switching, 0},
+	})
+}
+
+func TestPlanPause(t *testing.T) {
+	pause := func(text string, more func(*Observation)) func(*Observation) {
+		return func(o *Observation) {
+			o.Partition.Annotations = map[string]string{v1alpha1.AnnotationPaused: text}
+			if more != nil {
+				more(o)
+			}
+		}
+	}
+	paused := v1alpha1.ReasonPaused
+	runPlanCases(t, []planCase{
+		{"nothing to do", pause("true", nil), nil, paused, 0},
+		{"not any more", pause("false", nil), nil, v1alpha1.ReasonComplete, 0},
+		{"a word that is neither", pause("yes", func(o *Observation) { delete(o.Pods, 2) }), nil, v1alpha1.ReasonRequestInvalid, 0},
+		{"a pod is missing", pause("true", func(o *Observation) { delete(o.Pods, 2) }), nil, paused, 0},
+		{"pods are outdated", pause("true", func(o *Observation) { outdate(o, 0, 1, 2) }), nil, paused, 0},
+		{"more replicas are wanted", pause("true", func(o *Observation) { o.Partition.Spec.Replicas = 5 }), nil, paused, 0},
+		{"suspended as well", pause("true", func(o *Observation) { o.Partition.Spec.Suspend = true }), nil, paused, 0},
+		{"a new partition", pause("true", func(o *Observation) { o.RecordState, o.Partition.Status.TopicID = RecordMissing, "" }), nil, paused, 0},
+		{"the leader dies", pause("true", func(o *Observation) { killContainer(o.Pods[0]) }), []string{"elect ProcessDied of [1 2]"}, paused, 0},
+		{"another leader is asked for", pause("true", func(o *Observation) { o.Partition.Annotations[v1alpha1.AnnotationPromote] = "1/2" }),
+			[]string{"switch over to 2 by Promote"}, "", 0},
+	})
+}
+
+func TestPlanSuspension(t *testing.T) {
+	ending := func(since time.Duration, ids ...epoch.ReplicaID) func(*Observation) {
+		return func(o *Observation) {
+			for _, id := range ids {
+				o.Pods[id].DeletionTimestamp = &metav1.Time{}
+				o.Deleting[o.Pods[id].UID] = since
+			}
+		}
+	}
+	suspend := func(more ...func(*Observation)) func(*Observation) {
+		return func(o *Observation) {
+			o.Partition.Spec.Suspend = true
+			for _, m := range more {
+				m(o)
+			}
+		}
+	}
+	runPlanCases(t, []planCase{
+		{"followers end first", suspend(), []string{"delete pod 1 Suspended", "delete pod 2 Suspended"}, v1alpha1.ReasonSuspending, 0},
+		{"the leader waits for them", suspend(ending(time.Second, 1, 2)), nil, v1alpha1.ReasonSuspending, 0},
+		{"but not for a pod that cannot end", suspend(ending(suspendPatience, 1), func(o *Observation) { delete(o.Pods, 2) }),
+			[]string{"delete pod 0 Suspended"}, v1alpha1.ReasonSuspending, 0},
+		{"the leader ends last", suspend(func(o *Observation) { delete(o.Pods, 1); delete(o.Pods, 2) }), []string{"delete pod 0 Suspended"}, v1alpha1.ReasonSuspending, 0},
+		{"all have ended, and none comes back", suspend(func(o *Observation) { clear(o.Pods) }), nil, v1alpha1.ReasonSuspended, 0},
+		{"replicas are not changed meanwhile", suspend(func(o *Observation) { clear(o.Pods); o.Partition.Spec.Replicas = 5 }), nil, v1alpha1.ReasonSuspended, 0},
+		{"not what still has to report", suspend(func(o *Observation) { o.Record.Recovery = &epoch.Recovery{} }), nil, v1alpha1.ReasonRecoveryRequired, 0},
+	})
+}
+
+func TestPlanReplacements(t *testing.T) {
+	lost := func(h home, more ...func(*Observation)) func(*Observation) {
+		return func(o *Observation) {
+			h.Node = "node2"
+			o.Homes = map[epoch.ReplicaID]home{2: h}
+			o.Pods[2].Spec.NodeName = "node2"
+			notReady(o.Pods[2], true)
+			o.Record.ISR = []epoch.ReplicaID{0, 1}
+			o.Record.Progress.Replicas[2].Live = false
+			for _, m := range more {
+				m(o)
+			}
+		}
+	}
+	gone, silent := home{Gone: "node node2 was deleted"}, home{Unreachable: true, Silence: 90 * time.Second}
+	after := func(seconds int32) func(*Observation) {
+		return func(o *Observation) { o.Partition.Spec.Replacement.AfterSeconds = &seconds }
+	}
+	both := []string{"delete pod 2 Lost", "delete claim 2, node node2 was deleted"}
+	replacing, waiting := v1alpha1.ReasonReplacing, v1alpha1.ReasonWaitingForReplicas
+	runPlanCases(t, []planCase{
+		{"its node was deleted", lost(gone), both, replacing, 0},
+		{"and its pod, too", lost(gone, func(o *Observation) { delete(o.Pods, 2) }), []string{"delete claim 2, node node2 was deleted", "create pod 2"}, replacing, 0},
+		{"its next pod finds no node", lost(gone, func(o *Observation) { o.Pods[2].Spec.NodeName = "" }), []string{"delete claim 2, node node2 was deleted"}, replacing, 0},
+		{"the claim is going", lost(gone, func(o *Observation) { o.Claims[2].DeletionTimestamp = &metav1.Time{} }), []string{"delete pod 2 Lost"}, replacing, 0},
+		{"its copy may be needed", lost(gone, func(o *Observation) { o.Record.ISR = []epoch.ReplicaID{0, 1, 2} }), nil, waiting, 0},
+		{"another is not live", lost(gone, func(o *Observation) { o.Record.Progress.Replicas[1].Live = false }), nil, waiting, 0},
+		{"nobody leads", lost(gone, func(o *Observation) { o.Record.Progress.TookOver = 0 }), nil, waiting, 0},
+		{"what it knows may be needed", lost(gone, func(o *Observation) { o.Record.Recovery = &epoch.Recovery{} }), nil, v1alpha1.ReasonRecoveryRequired, 0},
+		{"unreachable, and waited for without end", lost(silent), nil, waiting, 0},
+		{"unreachable for long enough", lost(silent, after(90)), []string{"delete pod 2 Lost", "delete claim 2, node node2 has been unreachable for 1m30s"}, replacing, 0},
+		{"unreachable, not for long enough", lost(silent, after(91)), nil, waiting, time.Second},
+		{"paused", lost(gone, func(o *Observation) { o.Partition.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }), nil, v1alpha1.ReasonPaused, 0},
+		{"its volume can be attached elsewhere", lost(gone, func(o *Observation) { o.Homes = nil }), nil, waiting, 0},
+	})
+}
+
+// Only a volume that one node alone can mount is lost with it.
+func TestOnlyNodeOfAVolume(t *testing.T) {
+	in := func(key string, values ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+	}
+	for _, tc := range []struct {
+		name  string
+		terms []corev1.NodeSelectorTerm
+		want  string
+	}{
+		{"a local volume", []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "node1")}, "node1"},
+		{"of a zone", []corev1.NodeSelectorTerm{in(corev1.LabelTopologyZone, "a")}, ""},
+		{"of either of two nodes", []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "node1", "node2")}, ""},
+		{"of either of two terms", []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "node1"), in(corev1.LabelHostname, "node2")}, ""},
+		{"of any node", nil, ""},
+	} {
+		pv := &corev1.PersistentVolume{}
+		if tc.terms != nil {
+			pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: tc.terms}}
+		}
+		if got := onlyNode(pv); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
 }
 
 func TestPlanPods(t *testing.T) {

@@ -51,6 +51,7 @@ type claimCase struct {
 var podPolicies = chain[podCase]{
 	{"NoRecovery", v1alpha1.ReasonRecoveryRequired, func(c podCase) string { return frozen(c.Observation) }},
 	{"EndedMeansEnded", v1alpha1.ReasonWaitingForReplicas, endedMeansEnded},
+	{"LostMeansLost", v1alpha1.ReasonWaitingForReplicas, lostMeansLost},
 	{"RemovedFromRecord", v1alpha1.ReasonWaitingForReplicas, removedFromRecord},
 	{"NotAmidReassignment", v1alpha1.ReasonReassigning, notAmidReassignment},
 	{"NewPodsWork", v1alpha1.ReasonRollingOut, newPodsWork},
@@ -107,6 +108,13 @@ func endedMeansEnded(c podCase) string {
 		return "the pod has not ended"
 	}
 	return ""
+}
+
+func lostMeansLost(c podCase) string {
+	if c.Cause != PodLost {
+		return ""
+	}
+	return lostPolicies.judge(claimCase{Observation: c.Observation, ID: c.ID}).Message
 }
 
 func removedFromRecord(c podCase) string {

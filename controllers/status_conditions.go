@@ -71,6 +71,8 @@ func judgeAvailable(o *Observation) verdict {
 			return no(v1alpha1.ReasonRecovering, "%s", o.tellRecovery())
 		}
 		return no(v1alpha1.ReasonRecoveryRequired, "%s", o.tellRecovery())
+	case o.Partition.Spec.Suspend && len(o.Pods) == 0:
+		return no(v1alpha1.ReasonSuspended, "%s", tellSuspended(r))
 	case r.Leader == epoch.NoReplica && r.LeaderEpoch == 0:
 		return no(v1alpha1.ReasonStarting, "no replica has registered yet")
 	case r.Leader == epoch.NoReplica:

@@ -62,8 +62,21 @@ const (
 	ReasonComplete = "Complete"
 	// ReasonReassigning (Progressing: True): replicas are being added or removed.
 	ReasonReassigning = "Reassigning"
+	// ReasonReplacing (Progressing: True): a replica that was lost with its node is made
+	// anew on another one.
+	ReasonReplacing = "Replacing"
 	// ReasonRollingOut (Progressing: True): pods are being replaced by newer ones.
 	ReasonRollingOut = "RollingOut"
+	// ReasonSwitchingOver (Progressing: True): the leader hands over to another replica.
+	ReasonSwitchingOver = "SwitchingOver"
+	// ReasonSwitchoverRefused (Progressing: False): whom the user wants to lead cannot.
+	ReasonSwitchoverRefused = "SwitchoverRefused"
+	// ReasonPaused (Progressing: False): the user keeps the operator from changing anything.
+	ReasonPaused = "Paused"
+	// ReasonSuspending (Progressing: True): the pods of a suspended partition are ending.
+	ReasonSuspending = "Suspending"
+	// ReasonSuspended (False): no pod runs, since the user wants that; volumes are kept.
+	ReasonSuspended = "Suspended"
 	// ReasonWaitingForReplicas (Progressing): a step waits until replicas are in sync.
 	ReasonWaitingForReplicas = "WaitingForReplicas"
 	// ReasonImagePull (Progressing: False): the image of a replica cannot be pulled.

@@ -22,6 +22,8 @@ const (
 	// EventUncleanElection warns of an election that may have lost committed records,
 	// and, once it is known, which.
 	EventUncleanElection = "UncleanElection"
+	// EventSwitchoverRequested: the leader was asked to hand over to another replica.
+	EventSwitchoverRequested = "SwitchoverRequested"
 	// EventSingleReplica warns once that one replica cannot survive a drain.
 	EventSingleReplica = "SingleReplica"
 )

@@ -18,7 +18,21 @@ const (
 	// optionally followed by "/" and the id of the replica to elect, as in "7/2";
 	// without it the replica with the longest log is elected.
 	AnnotationElectUnclean = "tidemark.io/elect-unclean"
+	// AnnotationPromote asks the leader to hand over to another in-sync replica. The value
+	// is status.leaderEpoch, "/" and the id of the replica that is to lead, as in "7/2".
+	AnnotationPromote = "tidemark.io/promote"
+	// AnnotationPaused keeps the operator from changing any object of the partition while
+	// it is "true"; leaders are still elected.
+	AnnotationPaused = "tidemark.io/paused"
 )
+
+// PromoteRequest is what AnnotationPromote says.
+type PromoteRequest struct {
+	// LeaderEpoch is the epoch that the switchover is to end.
+	LeaderEpoch int32
+	// Replica is who is to lead.
+	Replica int32
+}
 
 // UncleanElectionRequest is what AnnotationElectUnclean says.
 type UncleanElectionRequest struct {
@@ -49,14 +63,47 @@ func (p *ReplicatedPartition) UncleanElectionRequest() (q UncleanElectionRequest
 	if !ok {
 		return q, false, nil
 	}
-	first, second, named := strings.Cut(text, "/")
-	e, err1 := strconv.ParseInt(first, 10, 32)
-	id, err2 := int64(-1), error(nil)
-	if named {
-		id, err2 = strconv.ParseInt(second, 10, 32)
-	}
-	if err1 != nil || err2 != nil || e < 0 || named && id < 0 {
+	e, id, err := epochAndReplica(text)
+	if err != nil {
 		return q, false, fmt.Errorf("annotation %s is %q; it must be the number in status.leaderEpoch, optionally with a replica id, as in \"7/2\"", AnnotationElectUnclean, text)
 	}
-	return UncleanElectionRequest{LeaderEpoch: int32(e), Replica: int32(id)}, true, nil
+	return UncleanElectionRequest{LeaderEpoch: e, Replica: id}, true, nil
+}
+
+// PromoteRequest is what AnnotationPromote says; ok is false without one. The error tells
+// how to write the annotation.
+func (p *ReplicatedPartition) PromoteRequest() (q PromoteRequest, ok bool, err error) {
+	text, ok := p.Annotations[AnnotationPromote]
+	if !ok {
+		return q, false, nil
+	}
+	e, id, err := epochAndReplica(text)
+	if err != nil || id < 0 {
+		return q, false, fmt.Errorf("annotation %s is %q; it must be the number in status.leaderEpoch and the id of the replica that is to lead, as in \"7/2\"", AnnotationPromote, text)
+	}
+	return PromoteRequest{LeaderEpoch: e, Replica: id}, true, nil
+}
+
+// epochAndReplica reads "7/2", or "7" with replica -1.
+func epochAndReplica(text string) (leaderEpoch, replica int32, err error) {
+	first, second, named := strings.Cut(text, "/")
+	e, err := strconv.ParseUint(first, 10, 31)
+	if err != nil || !named {
+		return int32(e), -1, err
+	}
+	id, err := strconv.ParseUint(second, 10, 31)
+	return int32(e), int32(id), err
+}
+
+// Paused is what AnnotationPaused says. The error tells how to write the annotation; the
+// partition is paused then, too: whoever wrote it wanted something of the kind.
+func (p *ReplicatedPartition) Paused() (bool, error) {
+	switch text, ok := p.Annotations[AnnotationPaused]; {
+	case !ok, text == "false":
+		return false, nil
+	case text == "true":
+		return true, nil
+	default:
+		return true, fmt.Errorf("annotation %s is %q; it must be \"true\", or be removed to go on", AnnotationPaused, text)
+	}
 }

@@ -48,6 +48,20 @@ func TestUncleanElectionRequest(t *testing.T) {
 			t.Errorf("%q: got %+v, %t, %v; want %+v, %t, error %t", tc.text, got, ok, err, tc.want, tc.ok, tc.bad)
 		}
 	}
+	for _, tc := range []struct {
+		text string
+		want PromoteRequest
+		ok   bool
+	}{
+		{"7/2", PromoteRequest{7, 2}, true}, {"0/0", PromoteRequest{0, 0}, true},
+		{"7", PromoteRequest{}, false}, {"7/-1", PromoteRequest{}, false}, {"", PromoteRequest{}, false}, {"/2", PromoteRequest{}, false}, {"orders-2", PromoteRequest{}, false},
+	} {
+		p := &ReplicatedPartition{}
+		p.Annotations = map[string]string{AnnotationPromote: tc.text}
+		if got, ok, err := p.PromoteRequest(); got != tc.want || ok != tc.ok || (err == nil) != tc.ok {
+			t.Errorf("%q: got %+v, %t, %v; want %+v, %t", tc.text, got, ok, err, tc.want, tc.ok)
+		}
+	}
 	if _, ok, err := (&ReplicatedPartition{}).UncleanElectionRequest(); ok || err != nil {
 		t.Errorf("no annotation: got %t, %v", ok, err)
 	}

@@ -8,6 +8,7 @@ import (
 // ReplicatedPartitionSpec says what log is wanted.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minInSyncReplicas) || self.minInSyncReplicas <= self.replicas",message="minInSyncReplicas must not be greater than replicas: no write with acks=all could ever succeed",fieldPath=".minInSyncReplicas",reason=FieldValueInvalid
+// +kubebuilder:validation:XValidation:rule="!has(self.leaderElection) || !has(self.leaderElection.preferredLeader) || self.leaderElection.preferredLeader < self.replicas",message="leaderElection.preferredLeader must be the id of a replica: 0 to replicas-1",fieldPath=".leaderElection.preferredLeader",reason=FieldValueInvalid
 type ReplicatedPartitionSpec struct {
 	// replicas is the number of copies of the log. Three survive the loss of any one
 	// node without refusing a write.
@@ -54,6 +55,11 @@ type ReplicatedPartitionSpec struct {
 	// +kubebuilder:default={}
 	LeaderElection LeaderElectionSpec `json:"leaderElection,omitzero"`
 
+	// replacement says when a replica that is lost with its node is made anew elsewhere.
+	// +optional
+	// +kubebuilder:default={}
+	Replacement ReplacementSpec `json:"replacement,omitzero"`
+
 	// persistentVolumeClaimRetentionPolicy says what happens to the volumes of
 	// replicas that go away.
 	// +optional
@@ -70,6 +76,11 @@ type ReplicatedPartitionSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Scheduling SchedulingSpec `json:"scheduling,omitzero"`
+
+	// suspend ends all pods and keeps the volumes, as long as it is true: the log cannot
+	// be written or read meanwhile. Then it goes on from where it was, in a new epoch.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 
 	// image is the container image of the replicas; the operator's own default
 	// when unset, so that an upgrade of the operator upgrades the replicas.
@@ -309,10 +320,32 @@ type LeaderElectionSpec struct {
 	// +kubebuilder:validation:Maximum=300
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds,omitempty"`
 
+	// preferredLeader is the id of the replica that is to lead whenever it is fit to: it
+	// gets the leadership when it has been live and in sync for ten seconds, without a
+	// failed write. Any replica may lead when unset.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	PreferredLeader *int32 `json:"preferredLeader,omitempty"`
+
 	// unclean says whether a replica outside the ISR may be elected automatically.
 	// +optional
 	// +kubebuilder:default=Never
 	Unclean UncleanElection `json:"unclean,omitempty"`
+}
+
+// ReplacementSpec says when a replica whose volume cannot leave a lost node is made anew
+// on another one. Its copy is given up only while it is out of the in-sync set, and enough
+// others are in sync for writes to go on. A volume that can be attached to another node is
+// not concerned: Kubernetes moves it.
+type ReplacementSpec struct {
+	// afterSeconds is for how long the node may be unreachable. When unset the replica
+	// is made anew only if its node was deleted, or has the taint
+	// node.kubernetes.io/out-of-service.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=31536000
+	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 }
 
 // RetentionPolicyType says whether a volume is kept.

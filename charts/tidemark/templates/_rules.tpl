@@ -31,3 +31,9 @@
   resources: [events]
   verbs: [create, patch]
 {{- end -}}
+{{/* And what no namespace holds: without it a replica that is lost with its node is not made anew. */}}
+{{- define "tidemark.clusterRules" -}}
+- apiGroups: [""]
+  resources: [persistentvolumes, nodes]
+  verbs: [get]
+{{- end -}}
