@@ -39,12 +39,14 @@ type front struct {
 	base    Status
 	phase   atomic.Pointer[phase]
 	replica atomic.Pointer[Replica]
+	// checksums holds one token while a checksum is made.
+	checksums chan struct{}
 }
 
 type phase struct{ name, message string }
 
 func newFront(cfg Config) *front {
-	f := &front{base: Status{Topic: cfg.Topic, Replica: cfg.ID, Leader: epoch.NoReplica}}
+	f := &front{base: Status{Topic: cfg.Topic, Replica: cfg.ID, Leader: epoch.NoReplica}, checksums: make(chan struct{}, 1)}
 	f.enter("Starting", "")
 	return f
 }
@@ -86,6 +88,7 @@ func (f *front) handler(reg *prometheus.Registry) http.Handler {
 		e.SetIndent("", "  ")
 		_ = e.Encode(f.status())
 	})
+	mux.HandleFunc("GET /v1/checksum", f.checksum)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	return mux
 }
