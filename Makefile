@@ -56,8 +56,9 @@ verify: lab ## regenerate in a copy and fail on a diff; gofmt, go vet, go mod ti
 	hack/verify.sh
 
 .PHONY: build
-build: ## the two binaries, into bin
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/ ./cmd/manager ./cmd/replica
+build: ## operator, replica and kubectl plugin, into bin; with that in the PATH there is kubectl tidemark
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/ ./cmd/manager ./cmd/replica ./cmd/kubectl-tidemark
+	install -m 755 cmd/kubectl-tidemark/kubectl_complete-tidemark bin/
 
 .PHONY: image
 image: ## one image with both binaries, without Docker; a running local cluster gets it at once
