@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,9 @@ import (
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// plainUser may do nothing but what a test allows.
+const plainUser = "somebody"
 
 // lab is the one API server that this package's tests share, with a node on which pods are
 // reached as on a real one; nil when KUBEBUILDER_ASSETS is unset.
@@ -83,6 +87,9 @@ func newLab(env *envtest.Environment, cfg *rest.Config, dir string) (*testLab, e
 	}
 	scheme, _, err := kinds()
 	if err != nil {
+		return nil, err
+	}
+	if err := rbacv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	if l.api, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
