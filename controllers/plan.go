@@ -42,12 +42,13 @@ type (
 		Replica epoch.ReplicaID
 	}
 
-	// Switchover asks the leader that was judged to hand over, and Withdraw takes that back.
+	// Switchover asks the leader that was judged to hand over.
 	Switchover struct {
 		To     epoch.ReplicaID
 		Reason string
 		Judged Leadership
 	}
+	// Withdraw takes that back.
 	Withdraw struct{ Judged Leadership }
 
 	// Assign makes one step towards the wanted assignment.
