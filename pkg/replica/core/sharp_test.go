@@ -21,7 +21,7 @@ func TestRandomWalksMissEveryGuard(t *testing.T) {
 		seed  uint64
 	}{
 		{"truncate by epoch", guard.TruncateByEpoch, 48},
-		{"own floor", guard.OwnFloor, 5},
+		{"own floor", guard.OwnFloor, 45},
 		{"maximal ISR", guard.MaximalISR, 206},
 		{"epoch start", guard.JoinAtEpochStart, 599},
 		{"fetch epoch", guard.FetchOlderEpoch, 49439},
