@@ -130,8 +130,9 @@ func (r Record) crown(id ReplicaID, reason ElectionReason, change ChangeID, now 
 	return n.next(change)
 }
 
-// TellLoss is written once by a leader that was elected uncleanly, when it has taken
-// over: its epoch begins at start, so every committed record from there on is lost.
+// TellLoss is written once by the leader that was elected uncleanly, when it has taken over,
+// or by one elected after it, if it had not told: its epoch begins at start, so every
+// committed record from there on is lost.
 func TellLoss(r Record, leader ReplicaID, session Session, start Offset, change ChangeID) (Record, error) {
 	if err := r.frozen(); err != nil {
 		return r, err
@@ -140,7 +141,7 @@ func TellLoss(r Record, leader ReplicaID, session Session, start Offset, change 
 	switch {
 	case r.Leader != leader || r.LeaderSession != session:
 		return r, refuse(RefusedNotLeader, "replica %d of session %d does not lead", leader, session)
-	case u == nil || u.LeaderEpoch != r.LeaderEpoch || u.LogEndOffset != nil:
+	case u == nil || u.LeaderEpoch > r.LeaderEpoch || u.LogEndOffset != nil:
 		return r, ErrNoChange
 	}
 	n := r.Clone()

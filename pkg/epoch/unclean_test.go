@@ -76,6 +76,13 @@ func TestTheLossOfAnUncleanElectionIsToldOnce(t *testing.T) {
 	if _, err := TellLoss(n, 2, n.LeaderSession-1, 10, "loss"); !RefusedBecause(err, RefusedNotLeader) {
 		t.Errorf("another session tells of the loss: %v", err)
 	}
+	again, err := Elect(n, Election{Reason: ReasonProcessDied, Live: []ReplicaID{2}, Change: "again"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late, err := TellLoss(again, 2, again.LeaderSession, 10, "loss"); err != nil || late.UncleanElection.LogEndOffset == nil || *late.UncleanElection.LogEndOffset != 10 {
+		t.Errorf("told by the leader of a later epoch, since the winner had not: %+v, %v", late.UncleanElection, err)
+	}
 	told, err := TellLoss(n, 2, n.LeaderSession, 10, "loss")
 	if err != nil {
 		t.Fatal(err)

@@ -65,8 +65,13 @@ const maxIsolationBackoff = 30 * time.Minute
 // has lost, or that it is isolated.
 func (c *Core) told(now time.Duration) (epoch.Record, bool) {
 	rec := c.snap.Record
-	if u := rec.UncleanElection; u != nil && u.LeaderEpoch == rec.LeaderEpoch && u.LogEndOffset == nil {
-		if n, err := epoch.TellLoss(rec, c.me.ID, c.me.Session, c.epochStart, c.changeID()); err == nil {
+	if u := rec.UncleanElection; u != nil && u.LeaderEpoch <= rec.LeaderEpoch && u.LogEndOffset == nil {
+		// The winner may have been elected once more, or another one cleanly, before it told.
+		start, ok := c.log.EpochCache().StartAfter(u.LeaderEpoch - 1)
+		if !ok {
+			start = c.epochStart
+		}
+		if n, err := epoch.TellLoss(rec, c.me.ID, c.me.Session, start, c.changeID()); err == nil {
 			return n, true
 		}
 	}
