@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 )
@@ -38,7 +40,7 @@ func (r *Reconciler) observeHomes(ctx context.Context, o *Observation) error {
 		if pod := o.Pods[q.ID]; pod != nil && podReady(pod) || claim == nil || claim.Spec.VolumeName == "" {
 			continue
 		}
-		h, err := r.homeOf(ctx, claim.Spec.VolumeName)
+		h, err := r.homeOf(ctx, claim, o.Pods[q.ID])
 		if apierrors.IsForbidden(err) {
 			return nil
 		}
@@ -52,51 +54,81 @@ func (r *Reconciler) observeHomes(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-func (r *Reconciler) homeOf(ctx context.Context, volume string) (home, error) {
+func (r *Reconciler) homeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) (home, error) {
 	pv := &corev1.PersistentVolume{}
-	if err := r.APIReader.Get(ctx, types.NamespacedName{Name: volume}, pv); err != nil {
+	if err := r.APIReader.Get(ctx, types.NamespacedName{Name: claim.Spec.VolumeName}, pv); err != nil {
 		if apierrors.IsNotFound(err) {
 			return home{}, nil // the claim tells so, and Kubernetes marks it as lost
 		}
-		return home{}, fmt.Errorf("read volume %s: %w", volume, err)
+		return home{}, fmt.Errorf("read volume %s: %w", claim.Spec.VolumeName, err)
 	}
-	h := home{Node: onlyNode(pv)}
-	if h.Node == "" {
-		return h, nil
+	key, value := onlyNode(pv)
+	if key == "" {
+		return home{}, nil
+	}
+	name := value
+	switch {
+	case pod != nil && pod.Spec.NodeName != "":
+		name = pod.Spec.NodeName
+	case claim.Annotations[annotationSelectedNode] != "":
+		name = claim.Annotations[annotationSelectedNode]
+	case key == corev1.LabelHostname: // which need not be the node's name
+		return r.homeByHostname(ctx, value)
 	}
 	node := &corev1.Node{}
-	err := r.APIReader.Get(ctx, types.NamespacedName{Name: h.Node}, node)
+	err := r.APIReader.Get(ctx, types.NamespacedName{Name: name}, node)
 	switch {
 	case apierrors.IsNotFound(err):
-		h.Gone = fmt.Sprintf("node %s was deleted", h.Node)
+		return deletedNode(name), nil
 	case err != nil:
-		return home{}, fmt.Errorf("read node %s: %w", h.Node, err)
-	default:
-		h.judge(node)
+		return home{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	return h, nil
+	return homeOn(node), nil
 }
 
-func (h *home) judge(node *corev1.Node) {
+// annotationSelectedNode is the node that the scheduler chose before the volume was made.
+const annotationSelectedNode = "volume.kubernetes.io/selected-node"
+
+func (r *Reconciler) homeByHostname(ctx context.Context, hostname string) (home, error) {
+	var nodes corev1.NodeList
+	if err := r.APIReader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelHostname: hostname}); err != nil {
+		return home{}, fmt.Errorf("list nodes with the host name %s: %w", hostname, err)
+	}
+	switch len(nodes.Items) {
+	case 0:
+		return deletedNode(hostname), nil
+	case 1:
+		return homeOn(&nodes.Items[0]), nil
+	}
+	return home{}, nil
+}
+
+func deletedNode(name string) home {
+	return home{Node: name, Gone: fmt.Sprintf("node %s was deleted", name)}
+}
+
+func homeOn(node *corev1.Node) home {
+	h := home{Node: node.Name}
 	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
 		h.Gone = fmt.Sprintf("node %s is out of service", node.Name)
 	}
 	h.Unreachable = slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})
+	return h
 }
 
-// onlyNode is the one node that can mount a volume, by its host name as local provisioners
-// write it; "" if there is none such, or more.
-func onlyNode(pv *corev1.PersistentVolume) string {
+// onlyNode is the label or field, and its value, by which a volume asks for the one node
+// that can mount it, as local provisioners write it; "" if it asks for none, or for several.
+func onlyNode(pv *corev1.PersistentVolume) (key, value string) {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil || len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
-		return ""
+		return "", ""
 	}
 	term := pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0]
 	for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
-		if (e.Key == corev1.LabelHostname || e.Key == "metadata.name") && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
-			return e.Values[0]
+		if (e.Key == corev1.LabelHostname || e.Key == metav1.ObjectNameField) && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			return e.Key, e.Values[0]
 		}
 	}
-	return ""
+	return "", ""
 }

@@ -132,7 +132,7 @@ const (
 	PodRemoved  PodDeletion = "Removed"
 	// PodLost: its node is gone, and with it who would end it.
 	PodLost PodDeletion = "Lost"
-	// PodSuspended: the user wants no pods for now.
+	// PodSuspended: spec.suspend is true.
 	PodSuspended PodDeletion = "Suspended"
 )
 

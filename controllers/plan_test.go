@@ -361,7 +361,7 @@ func TestOnlyNodeOfAVolume(t *testing.T) {
 		if tc.terms != nil {
 			pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: tc.terms}}
 		}
-		if got := onlyNode(pv); got != tc.want {
+		if _, got := onlyNode(pv); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}

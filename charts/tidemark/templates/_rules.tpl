@@ -34,6 +34,9 @@
 {{/* And what no namespace holds: without it a replica that is lost with its node is not made anew. */}}
 {{- define "tidemark.clusterRules" -}}
 - apiGroups: [""]
-  resources: [persistentvolumes, nodes]
+  resources: [persistentvolumes]
   verbs: [get]
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list]
 {{- end -}}
