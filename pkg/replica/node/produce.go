@@ -53,7 +53,7 @@ func (n *Node) Produce(requests []Produce) {
 		}
 		return
 	}
-	if n.holds() {
+	if n.holds() || len(n.held) > 0 { // in the order in which they came
 		n.held = append(n.held, requests...)
 	} else {
 		n.produce(requests)

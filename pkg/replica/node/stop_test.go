@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
@@ -88,6 +89,30 @@ func TestAppendsGoOnIfTheSuccessorDoesNotCatchUp(t *testing.T) {
 	w.fail = errors.New("no answer")
 	r := leader.produceWith("late", core.AcksOne)
 	w.run("appends to go on", func() bool { return r.Err == nil })
+}
+
+// What waited is appended before what comes later, whatever was first noticed: the time that
+// is over, or the next request. A pipelining idempotent producer would be refused else.
+func TestWhatWaitedForASuccessorIsAppendedFirst(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	for _, p := range w.procs {
+		must(t, p.start())
+	}
+	w.elect(0)
+	w.run("all in sync", w.inSync(0, 1))
+	leader := w.procs[0]
+	w.procs[1].following = false
+	must(t, leader.produceWith("first", core.AcksOne).Err)
+	w.switchover(1)
+	w.run("appends to wait", func() bool { return leader.n.core.HoldsAppends(w.now) })
+	w.fail = errors.New("no answer")
+	held := leader.produceWith("held", core.AcksOne)
+	w.now += time.Second // and nobody has ticked yet
+	must(t, leader.produceWith("later", core.AcksOne).Err)
+	must(t, held.Err)
+	if got := leader.values(); !slices.Equal(got, []string{"first", "held", "later"}) {
+		t.Errorf("the log has %q", got)
+	}
 }
 
 // The API server is away: one attempt is enough.
