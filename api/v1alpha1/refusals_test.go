@@ -56,6 +56,9 @@ func TestCreateIsRefused(t *testing.T) {
 		{"too many replicas", "x", "replicas: 10", []string{"spec.replicas"}},
 		{"min ISR of zero", "x", "minInSyncReplicas: 0", []string{"spec.minInSyncReplicas"}},
 		{"min ISR of ten", "x", "{replicas: 9, minInSyncReplicas: 10}", []string{"spec.minInSyncReplicas"}},
+		{"preferred leader that is no replica", "x", "{replicas: 3, leaderElection: {preferredLeader: 3}}", []string{"spec.leaderElection.preferredLeader", "0 to replicas-1"}},
+		{"preferred leader below zero", "x", "leaderElection: {preferredLeader: -1}", []string{"spec.leaderElection.preferredLeader"}},
+		{"replacement at once", "x", "replacement: {afterSeconds: 59}", []string{"spec.replacement.afterSeconds"}},
 		{"min ISR above replicas", "x", "{replicas: 2, minInSyncReplicas: 3}", []string{"spec.minInSyncReplicas", "replicas"}},
 		{"min ISR above default replicas", "x", "minInSyncReplicas: 4", []string{"spec.minInSyncReplicas", "replicas"}},
 		{"empty topic", "x", `topic: ""`, []string{"spec.topic"}},
@@ -135,6 +138,7 @@ func TestUpdateIsRefused(t *testing.T) {
 		{"storage class changed", "storage: {storageClassName: a}", "storage: {storageClassName: b}", []string{"storageClassName is immutable"}},
 		{"storage class set later", "", "storage: {storageClassName: b}", []string{"storageClassName is immutable"}},
 		{"storage class unset", "storage: {storageClassName: a}", "storage: {size: 10Gi}", []string{"storageClassName is immutable"}},
+		{"preferred leader scaled away", "{replicas: 3, leaderElection: {preferredLeader: 2}}", "{replicas: 2, leaderElection: {preferredLeader: 2}}", []string{"spec.leaderElection.preferredLeader"}},
 		{"replicas below min ISR", "{replicas: 3, minInSyncReplicas: 2}", "{replicas: 1, minInSyncReplicas: 2}", []string{"minInSyncReplicas"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -112,8 +112,8 @@ func (r Record) knownLog(p Replica) (LeaderEpoch, Offset) {
 }
 
 // crown makes a replica from outside of the ISR the leader, and the record tell of it.
-// Progress goes, and what the last recovery knew to be committed: a high watermark that may be beyond the new leader's log would void
-// the promise of every replica that starts.
+// Progress goes, and what the last recovery knew to be committed: a high watermark that
+// may be beyond the new leader's log would void the promise of every replica that starts.
 func (r Record) crown(id ReplicaID, reason ElectionReason, change ChangeID, now time.Time) Record {
 	n := r.Clone()
 	n.UncleanElection = &UncleanElection{LeaderEpoch: r.LeaderEpoch + 1, Leader: id, HighWatermark: NoOffset}

@@ -364,3 +364,31 @@ func TestARecoveryForgetsTheHighWatermarkOnTheDiskFirst(t *testing.T) {
 		t.Errorf("the next start begins with the high watermark %d, want 0", hw)
 	}
 }
+
+// The winner of an unclean election is elected once more before it has told what was lost,
+// since its next process registered just then. It tells all the same.
+func TestTheLossIsToldByWhoeverLeadsNext(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	must(t, w.procs[0].start())
+	w.run("it to lead", w.leads(0))
+	must(t, w.procs[1].start())
+	w.run("both in sync", w.inSync(0, 1))
+	for _, v := range []string{"a", "b", "c"} {
+		r := w.procs[0].produce(v)
+		w.run("a commit", func() bool { return r.Err == nil })
+	}
+	must(t, w.procs[1].stop())
+	w.run("the leader alone in sync", func() bool { return !w.record.Record.InSync(1) })
+	r := w.procs[0].produce("lost")
+	w.run("a commit alone", func() bool { return r.Err == nil })
+	w.run("the record to tell of it", func() bool { return w.record.Record.Progress.HighWatermark == 4 })
+	w.procs[0].kill()
+	w.operate(func(rec epoch.Record) (epoch.Record, error) {
+		return epoch.ElectUnclean(rec, epoch.UncleanRequest{LeaderEpoch: rec.LeaderEpoch, Replica: 1, Live: []epoch.ReplicaID{1}, Change: w.changeID()})
+	})
+	must(t, w.procs[1].start()) // which elects it anew
+	w.run("what was lost", func() bool { return w.record.Record.UncleanElection.LogEndOffset != nil })
+	if from, to, known := w.record.Record.UncleanElection.Lost(); !known || from != 3 || to != 4 {
+		t.Errorf("lost from %d to %d (known: %t), want 3 to 4", from, to, known)
+	}
+}
