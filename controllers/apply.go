@@ -46,6 +46,8 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 	switch a := a.(type) {
 	case CreateRecord:
 		return true, r.createRecord(ctx, rp)
+	case Adopt:
+		return true, r.adoptLog(ctx, rp, a)
 	case RemakeRecord:
 		return true, r.remakeRecord(ctx, rp, a)
 	case AskReports:

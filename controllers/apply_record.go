@@ -12,58 +12,123 @@ import (
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/epoch/lease"
 )
 
-// createRecord makes the record of a partition that never had one. That it never
-// had one is read from the API: a cached status may not show the record yet.
+// createRecord makes the record of a partition that never had one, unless an earlier
+// partition has left volumes of which the user has not spoken.
 func (r *Reconciler) createRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition) error {
-	var now v1alpha1.ReplicatedPartition
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rp), &now); err != nil {
-		return client.IgnoreNotFound(err)
+	now, err := r.withoutRecord(ctx, rp)
+	if now == nil {
+		return err
 	}
-	if now.UID != rp.UID || now.DeletionTimestamp != nil || now.Status.TopicID != "" {
-		return nil
-	}
-	topic, err := topicID(rp)
+	kept, err := r.claims(ctx, r.APIReader, now)
 	if err != nil {
 		return err
+	}
+	if q, err := adoptRequest(now); err != nil || len(kept) > 0 && !q.none {
+		return nil // a cached list did not show them yet: the next look does
 	}
 	change, err := newChangeID()
 	if err != nil {
 		return err
 	}
-	s, err := r.store(rp)
+	topic, err := topicID(now)
 	if err != nil {
 		return err
 	}
-	record := epoch.New(topic, target(&now), now.EffectiveMinInSyncReplicas(), change)
-	if _, err := s.Create(ctx, record, recordMeta(rp)); err != nil {
-		if errors.Is(err, epoch.ErrConflict) {
-			return nil // Somebody made it, or something of its name: the next look tells.
-		}
-		return fmt.Errorf("make the partition record: %w", err)
+	record := epoch.New(topic, target(now), now.EffectiveMinInSyncReplicas(), change)
+	if made, err := r.makeRecord(ctx, now, record); !made {
+		return err
 	}
 	log.FromContext(ctx).Info("partition record made", "topicID", topic.String(), "replicas", len(record.Replicas))
 	r.event(rp, nil, normal, v1alpha1.EventRecordCreated, "made the partition record in Lease %s for topic id %s", rp.LeaseName(), topic)
 	return nil
 }
 
-func recordMeta(rp *v1alpha1.ReplicatedPartition) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Labels: partitionLabels(rp), OwnerReferences: []metav1.OwnerReference{*ownerReference(rp)}}
+// adoptLog makes a frozen record for the log of an earlier partition, with every replica
+// that has left a volume.
+func (r *Reconciler) adoptLog(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Adopt) error {
+	now, err := r.withoutRecord(ctx, rp)
+	if now == nil {
+		return err
+	}
+	kept, err := r.claims(ctx, r.APIReader, now)
+	if err != nil {
+		return err
+	}
+	if q, err := adoptRequest(now); err != nil || q.topicID != a.TopicID || !keptOf(kept, a.TopicID) || len(doomedClaims(now, kept)) > 0 {
+		return nil
+	}
+	change, err := newChangeID()
+	if err != nil {
+		return err
+	}
+	assigned := union(target(now), sortedIDs(kept))
+	record := epoch.Remake(a.TopicID, assigned, now.EffectiveMinInSyncReplicas(), adoptedAt, 0, change)
+	if made, err := r.makeRecord(ctx, now, record); !made {
+		return err
+	}
+	log.FromContext(ctx).Info("partition record made, to adopt an earlier log", "topicID", a.TopicID.String(), "replicas", len(record.Replicas))
+	r.event(rp, nil, normal, v1alpha1.EventRecordCreated, "made the partition record in Lease %s to go on with the log of topic id %s, which an earlier partition has left", rp.LeaseName(), a.TopicID)
+	return nil
+}
+
+// withoutRecord is the partition as the API has it, nil if it is gone or had a record
+// before: a cached status may not show that yet.
+func (r *Reconciler) withoutRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition) (*v1alpha1.ReplicatedPartition, error) {
+	now, err := r.readPartition(ctx, rp)
+	if now == nil || now.Status.TopicID != "" {
+		return nil, err
+	}
+	return now, nil
+}
+
+// readPartition is an uncached read; nil if the partition is gone or about to go.
+func (r *Reconciler) readPartition(ctx context.Context, rp *v1alpha1.ReplicatedPartition) (*v1alpha1.ReplicatedPartition, error) {
+	var now v1alpha1.ReplicatedPartition
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rp), &now); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if now.UID != rp.UID || now.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return &now, nil
+}
+
+// makeRecord makes the Lease, and reports false if something of its name is there: what,
+// the next look tells.
+func (r *Reconciler) makeRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition, record epoch.Record) (bool, error) {
+	s, err := lease.New(lease.Config{Client: r.Leases, Namespace: rp.Namespace, Name: rp.LeaseName(), TopicID: record.TopicID})
+	if err != nil {
+		return false, err
+	}
+	meta := metav1.ObjectMeta{Labels: partitionLabels(rp), OwnerReferences: []metav1.OwnerReference{*ownerReference(rp)}}
+	if _, err := s.Create(ctx, record, meta); err != nil {
+		if errors.Is(err, epoch.ErrConflict) {
+			return false, nil
+		}
+		return false, fmt.Errorf("make the partition record: %w", err)
+	}
+	return true, nil
+}
+
+// union is all ids of both, in order.
+func union(a, b []epoch.ReplicaID) []epoch.ReplicaID {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // remakeRecord makes a frozen record in place of one that is gone, at the epochs that
 // the status showed last. That the user asks for it is read from the API.
 func (r *Reconciler) remakeRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a RemakeRecord) error {
-	var now v1alpha1.ReplicatedPartition
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rp), &now); err != nil {
-		return client.IgnoreNotFound(err)
+	now, err := r.readPartition(ctx, rp)
+	if now == nil {
+		return err
 	}
-	asked, ok, _ := now.RecoverRequest()
-	if now.UID != rp.UID || now.DeletionTimestamp != nil || !ok || asked != a.PartitionEpoch || now.Status.PartitionEpoch != a.PartitionEpoch {
+	if asked, ok, _ := now.RecoverRequest(); !ok || asked != a.PartitionEpoch || now.Status.PartitionEpoch != a.PartitionEpoch {
 		return nil
 	}
-	topic, err := topicID(rp)
+	topic, err := topicID(now)
 	if err != nil {
 		return err
 	}
@@ -71,22 +136,13 @@ func (r *Reconciler) remakeRecord(ctx context.Context, rp *v1alpha1.ReplicatedPa
 	if err != nil {
 		return err
 	}
-	s, err := r.store(rp)
-	if err != nil {
-		return err
-	}
-	assigned := target(&now)
+	var shown []epoch.ReplicaID
 	for _, q := range now.Status.Replicas {
-		if id := epoch.ReplicaID(q.ID); !slices.Contains(assigned, id) {
-			assigned = append(assigned, id)
-		}
+		shown = append(shown, epoch.ReplicaID(q.ID))
 	}
-	record := epoch.Remake(topic, assigned, now.EffectiveMinInSyncReplicas(), epoch.PartitionEpoch(a.PartitionEpoch), epoch.LeaderEpoch(now.Status.LeaderEpoch), change)
-	if _, err := s.Create(ctx, record, recordMeta(rp)); err != nil {
-		if errors.Is(err, epoch.ErrConflict) {
-			return nil
-		}
-		return fmt.Errorf("make the partition record anew: %w", err)
+	record := epoch.Remake(topic, union(target(now), shown), now.EffectiveMinInSyncReplicas(), epoch.PartitionEpoch(a.PartitionEpoch), epoch.LeaderEpoch(now.Status.LeaderEpoch), change)
+	if made, err := r.makeRecord(ctx, now, record); !made {
+		return err
 	}
 	log.FromContext(ctx).Info("partition record made anew, to be recovered", "partitionEpoch", record.PartitionEpoch, "replicas", len(record.Replicas))
 	return nil

@@ -42,6 +42,10 @@ type Observation struct {
 	// Record is set if RecordState is RecordPresent.
 	Record epoch.Record
 
+	// Kept holds the volume claims of an earlier partition of this name, by replica id,
+	// while this one has no record yet.
+	Kept map[epoch.ReplicaID]*corev1.PersistentVolumeClaim
+
 	// Round is the round of reports that this process has begun, empty without one.
 	Round epoch.ChangeID
 
@@ -73,10 +77,14 @@ type Observation struct {
 	Deleting map[types.UID]time.Duration
 }
 
-// topicID is the partition's UID as a Kafka UUID. The API server makes UIDs that
-// always parse.
+// topicID is the id of the partition's log, as the status shows it. Before there is a
+// record it is the id of the log that the user wants to adopt, else the object's UID. The
+// API server makes UIDs that always parse.
 func topicID(rp *v1alpha1.ReplicatedPartition) (epoch.UUID, error) {
-	return epoch.ParseUUID(string(rp.UID))
+	if q, _ := adoptRequest(rp); rp.Status.TopicID == "" && !q.topicID.IsZero() {
+		return q.topicID, nil
+	}
+	return epoch.ParseUUID(rp.EffectiveTopicID())
 }
 
 // target is the wanted set of replica ids: 0 to replicas-1.

@@ -27,10 +27,13 @@ func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 	if err := r.observeRecord(ctx, o); err != nil {
 		return nil, err
 	}
-	if o.RecordState != RecordPresent {
-		return o, nil
-	}
 	var err error
+	if o.RecordState == RecordMissing && rp.Status.TopicID == "" {
+		o.Kept, err = r.claims(ctx, r.Client, rp)
+	}
+	if err != nil || o.RecordState != RecordPresent {
+		return o, err
+	}
 	if o.Desired, err = Render(rp, o.hosted(), r.Defaults); err != nil {
 		return nil, err
 	}
@@ -66,17 +69,37 @@ func (r *Reconciler) observeRecord(ctx context.Context, o *Observation) error {
 	case err != nil:
 		return fmt.Errorf("read Lease %s: %w", key, err)
 	}
-	topic, err := topicID(o.Partition)
-	if err != nil {
-		return err
-	}
-	o.setRecord(lease.Decode(&l, topic))
+	o.setRecord(o.decode(&l))
 	r.heartbeats.observe(&l)
 	if o.RecordState == RecordPresent && o.Record.Recovery == nil {
 		r.rounds.forget(o.Partition.UID)
 	}
 	o.Round = r.rounds.current(o.Partition.UID)
 	return nil
+}
+
+// decode reads the record of this partition's log. The status is only what was shown: the
+// object's own UID is tried as well.
+func (o *Observation) decode(l *coordinationv1.Lease) (epoch.Record, error) {
+	rp := o.Partition
+	if rp.Status.TopicID == "" && !metav1.IsControlledBy(l, rp) {
+		// It may be of the very topic id that is to be adopted: the earlier partition's.
+		return epoch.Record{}, fmt.Errorf("lease %s was not made for this ReplicatedPartition: %w; if it is not deleted soon, with what it belongs to, delete it or give the ReplicatedPartition another name", l.Name, epoch.ErrForeign)
+	}
+	topic, err := topicID(rp)
+	if err != nil {
+		topic, err = epoch.ParseUUID(string(rp.UID))
+	}
+	if err != nil {
+		return epoch.Record{}, err
+	}
+	record, err := lease.Decode(l, topic)
+	if own, idErr := epoch.ParseUUID(string(rp.UID)); errors.Is(err, epoch.ErrForeign) && idErr == nil && own != topic {
+		if r, err := lease.Decode(l, own); err == nil {
+			return r, nil
+		}
+	}
+	return record, err
 }
 
 // setRecord classifies what decoding the Lease gave.
@@ -93,7 +116,7 @@ func (o *Observation) setRecord(record epoch.Record, err error) {
 
 func (r *Reconciler) observePods(ctx context.Context, o *Observation) error {
 	var list corev1.PodList
-	if err := r.listOurs(ctx, o, &list); err != nil {
+	if err := listOurs(ctx, r.Client, o.Partition, &list); err != nil {
 		return err
 	}
 	o.Pods = map[epoch.ReplicaID]*corev1.Pod{}
@@ -129,25 +152,31 @@ func (r *Reconciler) observePods(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-func (r *Reconciler) observeClaims(ctx context.Context, o *Observation) error {
-	var list corev1.PersistentVolumeClaimList
-	if err := r.listOurs(ctx, o, &list); err != nil {
-		return err
-	}
-	o.Claims = map[epoch.ReplicaID]*corev1.PersistentVolumeClaim{}
-	for i := range list.Items {
-		claim := &list.Items[i]
-		if id, ok := replicaIDOf(claim); ok && claim.Name == o.Partition.VolumeClaimName(int32(id)) {
-			o.Claims[id] = claim
-		}
-	}
-	return nil
+func (r *Reconciler) observeClaims(ctx context.Context, o *Observation) (err error) {
+	o.Claims, err = r.claims(ctx, r.Client, o.Partition)
+	return err
 }
 
-func (r *Reconciler) listOurs(ctx context.Context, o *Observation, list client.ObjectList) error {
-	err := r.Client.List(ctx, list, client.InNamespace(o.Partition.Namespace), client.MatchingLabels{v1alpha1.LabelPartition: o.Partition.Name})
+// claims are the volume claims of a partition by replica id.
+func (r *Reconciler) claims(ctx context.Context, from client.Reader, rp *v1alpha1.ReplicatedPartition) (map[epoch.ReplicaID]*corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := listOurs(ctx, from, rp, &list); err != nil {
+		return nil, err
+	}
+	claims := map[epoch.ReplicaID]*corev1.PersistentVolumeClaim{}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		if id, ok := replicaIDOf(claim); ok && claim.Name == rp.VolumeClaimName(int32(id)) {
+			claims[id] = claim
+		}
+	}
+	return claims, nil
+}
+
+func listOurs(ctx context.Context, from client.Reader, rp *v1alpha1.ReplicatedPartition, list client.ObjectList) error {
+	err := from.List(ctx, list, client.InNamespace(rp.Namespace), client.MatchingLabels{v1alpha1.LabelPartition: rp.Name})
 	if err != nil {
-		return fmt.Errorf("list objects of partition %s/%s: %w", o.Partition.Namespace, o.Partition.Name, err)
+		return fmt.Errorf("list objects of partition %s/%s: %w", rp.Namespace, rp.Name, err)
 	}
 	return nil
 }

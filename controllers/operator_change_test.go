@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -173,7 +174,8 @@ func (p *partition) finishDeletion(name string) {
 			return ""
 		}
 		if pod.DeletionTimestamp == nil {
-			return "it has not begun"
+			c := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionProgressing)
+			return fmt.Sprintf("it has not begun; %s/%s progresses: %+v", p.rp.Namespace, p.rp.Name, c)
 		}
 		if err := cluster.api.Delete(p.t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 			return err.Error()

@@ -20,6 +20,10 @@ type (
 	// CreateRecord makes the record of a new partition.
 	CreateRecord struct{}
 
+	// Adopt makes the record of a new partition, frozen, for the replicas to report what
+	// they know of an earlier one's log, which the user wants to go on with.
+	Adopt struct{ TopicID epoch.UUID }
+
 	// RemakeRecord makes a lost record anew, frozen, on the user's request.
 	RemakeRecord struct{ PartitionEpoch int64 }
 
@@ -92,6 +96,7 @@ type (
 )
 
 func (CreateRecord) action() {}
+func (Adopt) action()        {}
 func (RemakeRecord) action() {}
 func (AskReports) action()   {}
 func (Recover) action()      {}
@@ -230,9 +235,7 @@ func planRecord(o *Observation, p *Plan) bool {
 			planRemake(o, p)
 			return false
 		}
-		p.add(CreateRecord{})
-		p.recheck(time.Millisecond)
-		p.note(metav1.ConditionTrue, v1alpha1.ReasonStarting, "making the partition record")
+		planFirstRecord(o, p)
 		return false
 	case RecordForeign:
 		p.recheck(foreignRecheck)

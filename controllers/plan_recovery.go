@@ -30,6 +30,9 @@ func planRecovery(o *Observation, p *Plan) {
 
 // recoveryAsked reports that the user asked for the recovery of this very record.
 func (o *Observation) recoveryAsked() bool {
+	if o.adopting() {
+		return true
+	}
 	at, ok, _ := o.Partition.RecoverRequest()
 	return ok && at == int64(o.Record.PartitionEpoch)
 }
@@ -40,7 +43,9 @@ func (o *Observation) tellRecovery() string {
 	r := o.Record
 	v := r.Recovery
 	var b strings.Builder
-	if v.Remade {
+	if o.adopting() {
+		fmt.Fprintf(&b, "adopting the log of topic id %s", r.TopicID)
+	} else if v.Remade {
 		b.WriteString("the Lease was made anew")
 	} else {
 		fmt.Fprintf(&b, "epochs went backwards: the record is at partition epoch %d and leader epoch %d", r.PartitionEpoch, r.LeaderEpoch)
@@ -100,7 +105,10 @@ func planRemake(o *Observation, p *Plan) {
 
 // planRequests tells of requests that cannot be read.
 func planRequests(o *Observation, p *Plan) {
-	_, _, err := o.Partition.RecoverRequest()
+	_, err := adoptRequest(o.Partition)
+	if err == nil {
+		_, _, err = o.Partition.RecoverRequest()
+	}
 	if err == nil {
 		_, _, err = o.Partition.UncleanElectionRequest()
 	}

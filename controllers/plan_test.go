@@ -22,6 +22,8 @@ func tell(p Plan) []string {
 		switch a := a.(type) {
 		case CreateRecord:
 			out = append(out, "create record")
+		case Adopt:
+			out = append(out, "adopt "+a.TopicID.String())
 		case RemakeRecord:
 			out = append(out, fmt.Sprintf("remake record at %d", a.PartitionEpoch))
 		case AskReports:

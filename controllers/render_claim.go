@@ -13,7 +13,8 @@ import (
 // delete its data by default.
 func renderClaim(rp *v1alpha1.ReplicatedPartition, r epoch.Record, p epoch.Replica) *corev1.PersistentVolumeClaim {
 	policy := rp.Spec.PersistentVolumeClaimRetentionPolicy
-	meta := metav1.ObjectMeta{Namespace: rp.Namespace, Name: rp.VolumeClaimName(int32(p.ID)), Labels: replicaLabels(rp, p.ID)}
+	meta := metav1.ObjectMeta{Namespace: rp.Namespace, Name: rp.VolumeClaimName(int32(p.ID)), Labels: replicaLabels(rp, p.ID),
+		Annotations: map[string]string{v1alpha1.AnnotationTopicID: r.TopicID.String()}}
 	if policy.WhenDeleted == v1alpha1.DeleteVolume {
 		// Not as controller: a claim that was kept from an earlier partition of the
 		// same name may be taken over.
@@ -22,7 +23,7 @@ func renderClaim(rp *v1alpha1.ReplicatedPartition, r epoch.Record, p epoch.Repli
 		meta.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	if p.Removing && policy.WhenScaled == v1alpha1.DeleteVolume {
-		meta.Annotations = map[string]string{v1alpha1.AnnotationReleased: r.TopicID.String()}
+		meta.Annotations[v1alpha1.AnnotationReleased] = r.TopicID.String()
 	}
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},

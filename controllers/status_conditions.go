@@ -54,6 +54,9 @@ func judgeAvailable(o *Observation) verdict {
 	switch o.RecordState {
 	case RecordPresent:
 	case RecordMissing:
+		if o.quarantined() {
+			return no(v1alpha1.ReasonQuarantined, "%s", tellQuarantine(o.Partition, o.Kept))
+		}
 		if o.Partition.Status.TopicID == "" {
 			return no(v1alpha1.ReasonStarting, "the partition record is being made")
 		}

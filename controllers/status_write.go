@@ -133,7 +133,7 @@ func (r *Reconciler) tellReadiness(rp *v1alpha1.ReplicatedPartition, old, next v
 
 // needsAPerson are the reasons that do not go away by themselves.
 var needsAPerson = []string{
-	v1alpha1.ReasonRecordMissing, v1alpha1.ReasonRecordForeign, v1alpha1.ReasonRecordInvalid,
+	v1alpha1.ReasonRecordMissing, v1alpha1.ReasonRecordForeign, v1alpha1.ReasonRecordInvalid, v1alpha1.ReasonQuarantined,
 	v1alpha1.ReasonRecoveryRequired, v1alpha1.ReasonNameConflict,
 }
 

@@ -49,6 +49,9 @@ const (
 	// ReasonRecovering (False; Progressing: True): the user has asked for recovery, and
 	// it waits for the reports of some replicas.
 	ReasonRecovering = "Recovering"
+	// ReasonQuarantined (False): volumes of an earlier partition of this name are there,
+	// and nothing begins until the user has said what becomes of them.
+	ReasonQuarantined = "Quarantined"
 	// ReasonRequestInvalid (Progressing: False): an annotation that makes a request
 	// cannot be read.
 	ReasonRequestInvalid = "RequestInvalid"

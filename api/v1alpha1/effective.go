@@ -31,6 +31,16 @@ func (p *ReplicatedPartition) EffectiveMinInSyncReplicas() int {
 	return max(1, min(want, p.EffectiveReplicas()))
 }
 
+// EffectiveTopicID is the topic id by which replicas and clients know the log: as the
+// status shows it, which differs from the object's UID for an adopted log; the UID before
+// there is a status.
+func (p *ReplicatedPartition) EffectiveTopicID() string {
+	if p.Status.TopicID != "" {
+		return p.Status.TopicID
+	}
+	return string(p.UID)
+}
+
 // EffectiveTopic is the name by which Kafka clients know the log.
 func (p *ReplicatedPartition) EffectiveTopic() string {
 	if p.Spec.Topic != "" {

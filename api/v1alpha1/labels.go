@@ -24,6 +24,10 @@ const (
 	// deleted.
 	AnnotationReleased = "tidemark.io/released"
 
+	// AnnotationTopicID is on a volume claim: the topic id of the log on the volume, by
+	// which a later ReplicatedPartition of the same name knows it for an earlier one's.
+	AnnotationTopicID = "tidemark.io/topic-id"
+
 	// AppName is the value of LabelName.
 	AppName = "tidemark"
 	// ManagerName is the value of LabelManagedBy, and the operator's field owner.

@@ -21,10 +21,18 @@ const (
 	// AnnotationPromote asks the leader to hand over to another in-sync replica. The value
 	// is status.leaderEpoch, "/" and the id of the replica that is to lead, as in "7/2".
 	AnnotationPromote = "tidemark.io/promote"
+	// AnnotationAdopt says what becomes of volumes that an earlier ReplicatedPartition of
+	// this name has left (condition reason Quarantined). The value is the topic id of the
+	// log to go on with, or AdoptNone.
+	AnnotationAdopt = "tidemark.io/adopt"
 	// AnnotationPaused keeps the operator from changing any object of the partition while
 	// it is "true"; leaders are still elected.
 	AnnotationPaused = "tidemark.io/paused"
 )
+
+// AdoptNone as the value of AnnotationAdopt begins an empty log. What is on the volumes is
+// set aside there, under quarantine/.
+const AdoptNone = "none"
 
 // PromoteRequest is what AnnotationPromote says.
 type PromoteRequest struct {

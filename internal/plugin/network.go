@@ -72,7 +72,7 @@ func (n *network) read(ctx context.Context) error {
 }
 
 func decodeRecord(l *coordinationv1.Lease, rp *v1alpha1.ReplicatedPartition) (epoch.Record, error) {
-	id, err := epoch.ParseUUID(string(rp.UID))
+	id, err := epoch.ParseUUID(rp.EffectiveTopicID())
 	if err != nil {
 		return epoch.Record{}, err
 	}

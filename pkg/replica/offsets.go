@@ -88,9 +88,6 @@ func (r *Replica) DeleteRecords(ctx context.Context, q kafka.DeleteRecordsReques
 	}
 }
 
-// producerIDsPerSession bounds how many ids one process gives out.
-const producerIDsPerSession = 1 << 31
-
 var errNoProducerIDs = errors.New("this process has given out all of its producer ids; restart the replica")
 
 // AllocateProducerID implements kafka.Partition. Followers give ids out, too: clients
@@ -99,8 +96,8 @@ var errNoProducerIDs = errors.New("this process has given out all of its produce
 // twice, with nothing to store.
 func (r *Replica) AllocateProducerID(context.Context) (int64, int16, error) {
 	n := r.producers.Add(1)
-	if n >= producerIDsPerSession {
+	if n >= epoch.ProducerIDsPerSession {
 		return -1, -1, errNoProducerIDs
 	}
-	return int64(r.identity.Session)*producerIDsPerSession + n, 0, nil
+	return int64(r.identity.Session)*epoch.ProducerIDsPerSession + n, 0, nil
 }

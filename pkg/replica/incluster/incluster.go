@@ -76,16 +76,16 @@ func Config(ctx context.Context, o Options, log logr.Logger) (replica.Config, er
 	if err != nil {
 		return replica.Config{}, err
 	}
-	topicID, err := epoch.ParseUUID(string(p.UID))
-	if err != nil {
-		return replica.Config{}, fmt.Errorf("uid of ReplicatedPartition %s/%s: %w", o.Namespace, o.Partition, err)
-	}
 	leases, err := lease.NewClient(rc)
 	if err != nil {
 		return replica.Config{}, err
 	}
 	settings := Settings(p)
-	records, err := lease.New(lease.Config{Client: leases, Namespace: o.Namespace, Name: p.LeaseName(), TopicID: topicID, Timeout: callTimeout(settings), Log: log.WithName("record")})
+	stored := lease.Config{Client: leases, Namespace: o.Namespace, Name: p.LeaseName(), Timeout: callTimeout(settings), Log: log.WithName("record")}
+	if stored.TopicID, err = objects.topicID(ctx, p, stored, log); err != nil {
+		return replica.Config{}, err
+	}
+	records, err := lease.New(stored)
 	if err != nil {
 		return replica.Config{}, err
 	}
@@ -98,7 +98,7 @@ func Config(ctx context.Context, o Options, log logr.Logger) (replica.Config, er
 		return replica.Config{}, fmt.Errorf("read the machine's boot id: %w", err)
 	}
 	return replica.Config{
-		ID: epoch.ReplicaID(o.ReplicaID), Topic: p.EffectiveTopic(), TopicID: topicID, DataDir: o.DataDir, WitnessDir: o.WitnessDir,
+		ID: epoch.ReplicaID(o.ReplicaID), Topic: p.EffectiveTopic(), TopicID: stored.TopicID, DataDir: o.DataDir, WitnessDir: o.WitnessDir,
 		Address:      epoch.Address{Host: o.PodIP, ClientPort: int32(o.ClientPort), ReplicationPort: int32(o.ReplicationPort)},
 		ClientListen: o.listen(o.ClientPort), ReplicationListen: o.listen(o.ReplicationPort), HTTPListen: o.listen(o.HTTPPort),
 		BootID: strings.TrimSpace(string(boot)), PodUID: o.PodUID, RestartCount: starts,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidemark-io/tidemark/internal/vfs"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
-	"github.com/tidemark-io/tidemark/pkg/replica"
 	"github.com/tidemark-io/tidemark/pkg/replica/log"
 	"github.com/tidemark-io/tidemark/pkg/replica/volume"
 )
@@ -105,7 +104,7 @@ func refusal(s log.Summary) error {
 		{s.Gaps > 0, "the log has gaps, as compaction leaves them, and Tidemark's offsets have none; " + copyIt},
 		{s.Aborted > 0, "transactions were aborted, and Tidemark would serve their records; " + copyIt + " with isolation.level=read_committed"},
 		{s.OpenTransactions > 0, "a transaction is open; end it first"},
-		{s.ProducerID > replica.LastImportableProducerID, "it knows producer ids at the end of their range; " + copyIt},
+		{s.ProducerID > epoch.LastImportableProducerID, "it knows producer ids at the end of their range; " + copyIt},
 	} {
 		if r.so {
 			return fmt.Errorf("%w: %s", ErrRefused, r.text)

@@ -19,7 +19,11 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 	if !backwards && rec.Recovery == nil {
 		return nil, nil
 	}
-	v := epoch.RecoveryOf(id, s.known, s.recovery.HighWatermark)
+	known, err := s.remembered(rec)
+	if err != nil {
+		return nil, err
+	}
+	v := epoch.RecoveryOf(id, known, s.recovery.HighWatermark)
 	v.LeaderEpoch = max(v.LeaderEpoch, s.log.EpochCache().Latest())
 	marked, err := epoch.MarkRecovery(rec, v)
 	switch {
@@ -33,6 +37,15 @@ func (s *Starting) Compare(read epoch.Snapshot) (mark *epoch.Record, err error) 
 	}
 	return mark, fmt.Errorf("the partition record went backwards: this volume has acted on partition epoch %d and knows leader epoch %d, the record is at %d and %d; it is marked for recovery",
 		v.PartitionEpoch, v.LeaderEpoch, rec.PartitionEpoch, rec.LeaderEpoch)
+}
+
+// remembered is what this volume says where a record is made of what replicas remember: a
+// log that was imported to it was written under none, and speaks for itself.
+func (s *Starting) remembered(rec epoch.Record) (*epoch.Record, error) {
+	if s.known != nil || rec.Recovery == nil || !rec.Recovery.Remade {
+		return s.known, nil
+	}
+	return s.volume.ImportedRecord()
 }
 
 // leaveHistory cuts from the log what belongs to a history that a recovery has set

@@ -130,7 +130,7 @@ func openRecord(dir string, from volume.Import) (*recordfile.Store, epoch.UUID, 
 func createRecord(records *recordfile.Store, id epoch.UUID, from volume.Import) error {
 	r := epoch.New(id, []epoch.ReplicaID{0}, 1, epoch.ChangeID(rand.Text()))
 	if !from.TopicID.IsZero() {
-		r.LeaderEpoch, r.PartitionEpoch = max(from.LeaderEpoch, 0), replica.PartitionEpochFor(from.ProducerID)
+		r.LeaderEpoch, r.PartitionEpoch = max(from.LeaderEpoch, 0), epoch.PartitionEpochFor(from.ProducerID)
 		r.Changes[0].LeaderEpoch, r.Changes[0].PartitionEpoch = r.LeaderEpoch, r.PartitionEpoch
 	}
 	_, err := records.Create(context.Background(), r)

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,14 +31,25 @@ const (
 	importProducerKey = "tidemark.import.producer.id"
 )
 
-// Identify makes a directory that holds an imported log the data directory of a replica,
-// durably: without it a start sets the log aside. The directory must not have an identity
-// yet.
+// importStart is whose clean mark an import leaves: that of the start which the record that
+// speaks for it names.
+const importStart epoch.StartID = "import"
+
+// Identify makes a directory that holds an imported log, all of it synced, the data
+// directory of a replica, durably: without it a start sets the log aside. The directory must
+// not have an identity yet.
 func Identify(fsys vfs.FS, dir string, i Import) error {
 	name := path.Join(dir, metaFile)
 	if _, err := fsys.Stat(name); err == nil {
 		return fmt.Errorf("%s: %w", name, fs.ErrExist)
 	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	mark, err := json.Marshal(cleanMark{StartID: importStart})
+	if err != nil {
+		return err
+	}
+	if err := vfs.WriteFileAtomic(fsys, path.Join(dir, cleanFile), mark); err != nil {
 		return err
 	}
 	m := identity{topic: i.Topic, topicID: i.TopicID, replica: i.Replica, directoryID: newUUID(), volumeID: newUUID()}
@@ -67,4 +79,19 @@ func Imported(fsys vfs.FS, dir string) (Import, bool, error) {
 		return Import{}, false, fmt.Errorf("%s: %w", metaFile, err)
 	}
 	return Import{Topic: m.topic, TopicID: m.topicID, Replica: m.replica, LeaderEpoch: epoch.LeaderEpoch(e), ProducerID: p}, true, nil
+}
+
+// ImportedRecord speaks for an imported log where a record is made of what replicas
+// remember: as if this replica had been the partition's only one, in sync, and had stopped
+// in good order. It is nil for a volume that no log was imported to.
+func (v *Volume) ImportedRecord() (*epoch.Record, error) {
+	i, ok, err := Imported(v.fs, v.cfg.Dir)
+	if err != nil || !ok {
+		return nil, err
+	}
+	r := epoch.New(i.TopicID, []epoch.ReplicaID{i.Replica}, 1, epoch.ChangeID(importStart))
+	r.LeaderEpoch, r.PartitionEpoch = max(i.LeaderEpoch, 0), epoch.PartitionEpochFor(i.ProducerID)
+	r.Changes[0].LeaderEpoch, r.Changes[0].PartitionEpoch = r.LeaderEpoch, r.PartitionEpoch
+	r.Replicas[0].DirectoryID, r.Replicas[0].VolumeID, r.Replicas[0].StartID = v.id.directoryID, v.id.volumeID, importStart
+	return &r, nil
 }

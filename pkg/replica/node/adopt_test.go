@@ -1,0 +1,123 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tidemark-io/tidemark/internal/vfs"
+	"github.com/tidemark-io/tidemark/pkg/epoch"
+	"github.com/tidemark-io/tidemark/pkg/replica/volume"
+)
+
+// adopt makes the frozen record of a new partition over the disks that are there, and
+// recovers it from what the replicas report, as the operator does on request.
+func (w *world) adopt() {
+	w.t.Helper()
+	var ids []epoch.ReplicaID
+	for _, p := range w.procs {
+		ids = append(ids, p.id)
+	}
+	w.record = epoch.Snapshot{Record: epoch.Remake(topicID, ids, 2, 1, 0, w.changeID()), Version: string(w.changeID())}
+	w.askReports()
+	for _, p := range w.procs {
+		p.report()
+	}
+	w.recover()
+}
+
+// startAll starts every process, and waits until somebody leads and these are in sync.
+func (w *world) startAll(inSync ...epoch.ReplicaID) *proc {
+	w.t.Helper()
+	for _, p := range w.procs {
+		must(w.t.(*testing.T), p.start())
+	}
+	w.run("all in sync", w.inSync(inSync...))
+	leader := w.procs[w.record.Record.Leader]
+	w.run("the leader to serve", w.leads(leader.id))
+	return leader
+}
+
+func TestALogIsAdoptedWithAllThatItHad(t *testing.T) {
+	w := newWorld(t, 3, 2, nil)
+	leader := w.startAll(0, 1, 2)
+	for _, v := range []string{"a", "b", "c"} {
+		out := leader.produce(v)
+		w.run("an acknowledgement", func() bool { return out.Err == nil })
+	}
+	before := w.record.Record
+	for _, p := range w.procs {
+		must(t, p.stop())
+	}
+	w.adopt()
+	if r := w.record.Record; len(r.ISR) < 2 || r.LeaderEpoch < before.LeaderEpoch+epoch.RecoveryMargin {
+		t.Fatalf("adopted with the ISR %v in epoch %d; want those who had stopped last in sync, above epoch %d", r.ISR, r.LeaderEpoch, before.LeaderEpoch)
+	}
+	leader = w.startAll(0, 1, 2)
+	out := leader.produce("d")
+	w.run("an acknowledgement", func() bool { return out.Err == nil })
+	for _, p := range w.procs {
+		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+		}
+	}
+}
+
+// imported is a disk with a log that was imported for a replica: what `replica log import`
+// leaves.
+func imported(t *testing.T, id epoch.ReplicaID, values ...string) *vfs.Mem {
+	t.Helper()
+	w := newWorld(t, 1, 1, nil)
+	source := w.procs[0]
+	must(t, source.start())
+	w.run("a leader", w.leads(0))
+	for _, v := range values {
+		out := source.produce(v)
+		w.run("an acknowledgement", func() bool { return out.Err == nil })
+	}
+	must(t, source.stop())
+	for _, name := range []string{"meta.properties", "record.json", ".kafka_cleanshutdown", ".every_batch"} {
+		if _, err := source.disk.Stat("/data/" + name); err == nil {
+			must(t, source.disk.Remove("/data/"+name))
+		}
+	}
+	must(t, volume.Identify(source.disk, "/data", volume.Import{Topic: "orders", TopicID: topicID, Replica: id, LeaderEpoch: 1, ProducerID: -1}))
+	return source.disk
+}
+
+func TestAnImportedLogIsAdopted(t *testing.T) {
+	w := newWorld(t, 3, 2, nil)
+	w.procs[1].disk = imported(t, 1, "a", "b", "c")
+	w.adopt()
+	if r := w.record.Record; !slices.Equal(r.ISR, []epoch.ReplicaID{1}) {
+		t.Fatalf("in sync are %v, want replica 1 alone, which has the log", r.ISR)
+	}
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Assign(r, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: w.changeID()})
+	})
+	leader := w.startAll(0, 1, 2)
+	out := leader.produce("d")
+	w.run("an acknowledgement", func() bool { return out.Err == nil })
+	for _, p := range w.procs {
+		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+		}
+	}
+}
+
+// An imported log speaks where a record is made of what replicas remember, and nowhere else:
+// over a record that is there it is a new follower's.
+func TestAnImportedLogDoesNotSpeakAgainstARecord(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	must(t, w.procs[0].start())
+	w.run("a leader", func() bool { return w.record.Record.Leader == epoch.NoReplica || w.leads(0)() })
+	w.elect(0)
+	out := w.procs[0].produceAlone("x")
+	w.run("an acknowledgement", func() bool { return out.Err == nil })
+	w.procs[1].disk = imported(t, 1, "a", "b", "c")
+	must(t, w.procs[1].start())
+	w.run("both in sync", w.inSync(0, 1))
+	w.run("the same records", func() bool { return slices.Equal(w.procs[1].values(), []string{"x"}) })
+	if r := w.record.Record; r.Recovery != nil {
+		t.Errorf("the record is frozen: %+v", r.Recovery)
+	}
+}
