@@ -36,6 +36,12 @@ func (p partition) lease(t testing.TB) *coordinationv1.Lease {
 	return l
 }
 
+// unprotect lets people edit and delete the record.
+func (p partition) unprotect(t testing.TB) {
+	t.Helper()
+	kubectl(t, "annotate", "lease", p.name, "tidemark.io/unprotected=true")
+}
+
 // recover asks for the recovery, and waits until all replicas are in sync in what goes on from it.
 func (p partition) recover(t testing.TB, at v1alpha1.ReplicatedPartitionStatus) v1alpha1.ReplicatedPartitionStatus {
 	t.Helper()
@@ -51,6 +57,10 @@ func TestADeletedLeaseIsRecoveredOnRequest(t *testing.T) {
 	p := newPartition(t, "lost-lease")
 	l := startLoad(t, p)
 	p.awaitInSync(t)
+	if out := output("kubectl", "-n", namespace, "delete", "lease", p.name); !containsAll(out, "goes with its ReplicatedPartition") {
+		t.Fatalf("the deletion of a Lease that holds a record was not refused: %s", out)
+	}
+	p.unprotect(t)
 	kubectl(t, "delete", "lease", p.name)
 	lost := p.awaitReason(t, v1alpha1.ReasonRecordMissing)
 	l.await(t, time.Now())
@@ -67,6 +77,7 @@ func TestARestoredLeaseIsRecoveredOnRequest(t *testing.T) {
 	l := startLoad(t, p)
 	before := p.awaitInSync(t)
 	backup := p.lease(t)
+	p.unprotect(t)
 	killPod(t, namespace, before.Leader, "replica")
 	newest := p.awaitEpochAfter(t, before.LeaderEpoch)
 	p.awaitInSync(t)
