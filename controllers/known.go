@@ -47,4 +47,5 @@ func (r *Reconciler) forgetUID(uid types.UID) {
 	r.sightings.forget(uid)
 	r.pace.forget(uid)
 	r.rounds.forget(uid)
+	r.copies.forget(uid)
 }

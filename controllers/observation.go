@@ -73,6 +73,9 @@ type Observation struct {
 	FirstRegistered time.Duration
 	// PreferredFit is for how long the preferred leader has been seen fit to lead.
 	PreferredFit time.Duration
+	// Left is about how long replicas that copy the log will take; those of whom that is
+	// not known yet are left out.
+	Left map[epoch.ReplicaID]time.Duration
 	// Deleting is for how long each pod has been seen to be on its way out.
 	Deleting map[types.UID]time.Duration
 }

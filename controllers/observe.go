@@ -272,6 +272,7 @@ func (r *Reconciler) observeTimes(o *Observation) {
 			o.Homes[id] = h
 		}
 	}
+	o.Left = r.copies.observe(o.Partition.UID, o.Record.Progress)
 	o.Deleting = map[types.UID]time.Duration{}
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp != nil {

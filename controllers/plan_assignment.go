@@ -32,8 +32,8 @@ func planAssignment(o *Observation, p *Plan) {
 func noteAdding(o *Observation, p *Plan) {
 	for _, q := range o.Record.Replicas {
 		if q.Adding {
-			p.note(metav1.ConditionTrue, v1alpha1.ReasonReassigning, "%s was added and is not in sync yet%s",
-				o.Partition.ReplicaName(int32(q.ID)), because(podTrouble(o.Pods[q.ID])))
+			p.note(metav1.ConditionTrue, v1alpha1.ReasonReassigning, "%s was added and is not in sync yet%s%s",
+				o.Partition.ReplicaName(int32(q.ID)), because(podTrouble(o.Pods[q.ID])), o.tellCopying(q.ID))
 			return
 		}
 	}

@@ -33,6 +33,7 @@ type Reconciler struct {
 	pace       *pace
 	known      *known
 	rounds     *rounds
+	copies     *copies
 }
 
 // The roles that the operator needs. The chart's role is compared with these.

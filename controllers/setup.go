@@ -95,7 +95,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Leases: leases,
 		Events: mgr.GetEventRecorder(v1alpha1.ManagerName), Defaults: o.Defaults,
-		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(),
+		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
 	}
 	r.heartbeats = newHeartbeats(r.clock)
 	if err := mgr.Add(r.clock); err != nil {

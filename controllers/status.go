@@ -106,6 +106,9 @@ func projectReplicas(o *Observation) []v1alpha1.ReplicaStatus {
 		if p, ok := progressOf(o.Record.Progress, q.ID); ok {
 			s.LogEndOffset, s.HighWatermark = offset(p.LogEndOffset), offset(p.HighWatermark)
 			s.Message = tellTrouble(p.Trouble)
+			if p.BytesBehind > 0 && !o.Record.InSync(q.ID) {
+				s.BytesBehind = &p.BytesBehind
+			}
 			if p.LeaderEpoch != epoch.NoEpoch {
 				e := int32(p.LeaderEpoch)
 				s.LeaderEpoch = &e

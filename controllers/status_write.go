@@ -85,11 +85,14 @@ func withoutNumbers(s v1alpha1.ReplicatedPartitionStatus) v1alpha1.ReplicatedPar
 	s.HighWatermark, s.LogStartOffset, s.LogEndOffset = nil, nil, nil
 	for i := range s.Replicas {
 		q := &s.Replicas[i]
-		q.HighWatermark, q.LogEndOffset, q.Lag, q.LeaderEpoch = nil, nil, nil, nil
+		q.HighWatermark, q.LogEndOffset, q.Lag, q.LeaderEpoch, q.BytesBehind = nil, nil, nil, nil, nil
 	}
 	for i := range s.Conditions {
-		if s.Conditions[i].Type == v1alpha1.ConditionInSync {
-			s.Conditions[i].Message = ""
+		switch c := &s.Conditions[i]; c.Type {
+		case v1alpha1.ConditionInSync:
+			c.Message = ""
+		case v1alpha1.ConditionProgressing:
+			c.Message = withoutCopying(c.Message)
 		}
 	}
 	return s

@@ -68,6 +68,9 @@ const (
 	// ReasonReplacing (Progressing: True): a replica that was lost with its node is made
 	// anew on another one.
 	ReasonReplacing = "Replacing"
+	// ReasonCatchingUp (Progressing: True): a replica that is not in sync copies what it
+	// lacks from the leader.
+	ReasonCatchingUp = "CatchingUp"
 	// ReasonRollingOut (Progressing: True): pods are being replaced by newer ones.
 	ReasonRollingOut = "RollingOut"
 	// ReasonSwitchingOver (Progressing: True): the leader hands over to another replica.

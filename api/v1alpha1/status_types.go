@@ -151,6 +151,11 @@ type ReplicaStatus struct {
 	// +optional
 	Lag *int64 `json:"lag,omitempty"`
 
+	// bytesBehind is about how many bytes of the leader's log a replica that is not in
+	// sync has still to copy.
+	// +optional
+	BytesBehind *int64 `json:"bytesBehind,omitempty"`
+
 	// node is the node on which the replica's pod runs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

@@ -25,11 +25,14 @@ type memoryLog struct {
 	synced  epoch.Offset
 }
 
-// StartOffset, EndOffset, FlushedOffset and EpochCache are what [core.Log] asks.
+// StartOffset, EndOffset, FlushedOffset, EpochCache and SizeFrom are what [core.Log] asks.
 func (l *memoryLog) StartOffset() epoch.Offset   { return 0 }
 func (l *memoryLog) EndOffset() epoch.Offset     { return epoch.Offset(len(l.entries)) }
 func (l *memoryLog) FlushedOffset() epoch.Offset { return l.synced }
 func (l *memoryLog) EpochCache() epoch.Cache     { return l.cache }
+
+// SizeFrom counts entries.
+func (l *memoryLog) SizeFrom(o epoch.Offset) int64 { return int64(l.EndOffset() - o) }
 
 func (l *memoryLog) clone() *memoryLog {
 	n := *l

@@ -30,6 +30,9 @@ func (l *log) StartOffset() epoch.Offset { return l.start }
 func (l *log) EndOffset() epoch.Offset   { return l.start + epoch.Offset(len(l.records)) }
 func (l *log) EpochCache() epoch.Cache   { return l.cache }
 
+// SizeFrom counts records.
+func (l *log) SizeFrom(o epoch.Offset) int64 { return int64(l.EndOffset() - max(o, l.start)) }
+
 // FlushedOffset is the end unless the story lets records wait for a flush.
 func (l *log) FlushedOffset() epoch.Offset {
 	if l.lazy {

@@ -150,6 +150,9 @@ type ReplicaProgress struct {
 	Session Session `json:"session,omitempty"`
 	// Live reports that it fetches and is caught up within the lag limit.
 	Live bool `json:"live"`
+	// BytesBehind is about how many bytes of the leader's log a replica that is not in
+	// sync has still to copy; 0 for the others, and while nothing is known of it.
+	BytesBehind int64 `json:"behind,omitempty"`
 	Trouble
 }
 

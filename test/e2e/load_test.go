@@ -31,6 +31,7 @@ type load struct {
 	prober    *prober.Prober
 	stopRead  context.CancelFunc
 	seen      func() []history.Record
+	rows      []*row
 }
 
 // startLoad returns once the first record has been acknowledged. Five requests are under way at a time, unless the options
@@ -73,6 +74,8 @@ func (l *load) await(t testing.TB, after time.Time) {
 func (l *load) report(t testing.TB, what string, fault time.Time) prober.Gap {
 	t.Helper()
 	gap := l.prober.Longest(fault)
+	r := &row{test: t.Name(), what: what, gap: gap, measured: true}
+	l.rows, table = append(l.rows, r), append(table, r)
 	t.Logf("%s: nothing acknowledged for %d ms, until %d ms after it", what, gap.Length().Milliseconds(), gap.To.Sub(fault).Milliseconds())
 	return gap
 }
@@ -93,6 +96,9 @@ func (l *load) finish(t testing.TB) {
 	}
 	l.stopRead()
 	verdict := l.history.Check(final, l.seen())
+	for _, r := range l.rows {
+		r.verdict = &verdict
+	}
 	t.Log(verdict)
 	if err := verdict.Err(); err != nil {
 		t.Error(err)

@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	printTable(os.Stdout)
+	os.Exit(status)
 }
 
 func connect() error {

@@ -16,6 +16,8 @@ type Log interface {
 	// FlushedOffset is the offset below which everything is durable.
 	FlushedOffset() epoch.Offset
 	EpochCache() epoch.Cache
+	// SizeFrom is about how many bytes the log holds from an offset on.
+	SizeFrom(epoch.Offset) int64
 }
 
 // Identity is who this process is, as its registration said.

@@ -21,10 +21,11 @@ type entry struct {
 	value string
 }
 
-func (l *memoryLog) StartOffset() epoch.Offset   { return l.start }
-func (l *memoryLog) EndOffset() epoch.Offset     { return l.start + epoch.Offset(len(l.entries)) }
-func (l *memoryLog) FlushedOffset() epoch.Offset { return l.EndOffset() }
-func (l *memoryLog) EpochCache() epoch.Cache     { return l.cache }
+func (l *memoryLog) StartOffset() epoch.Offset     { return l.start }
+func (l *memoryLog) EndOffset() epoch.Offset       { return l.start + epoch.Offset(len(l.entries)) }
+func (l *memoryLog) SizeFrom(o epoch.Offset) int64 { return int64(l.EndOffset() - o) }
+func (l *memoryLog) FlushedOffset() epoch.Offset   { return l.EndOffset() }
+func (l *memoryLog) EpochCache() epoch.Cache       { return l.cache }
 
 func (l *memoryLog) append(e epoch.LeaderEpoch, value string) {
 	l.cache.Assign(e, l.EndOffset())

@@ -49,8 +49,12 @@ func (c *Core) progressOf(id epoch.ReplicaID, now time.Duration) epoch.ReplicaPr
 	if r == nil {
 		r = newRemote()
 	}
-	return epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch,
+	p := epoch.ReplicaProgress{ID: id, LogEndOffset: r.leo, HighWatermark: r.hw, LeaderEpoch: r.lastEpoch,
 		Session: r.session, Live: c.live(id, now) && r.leo != epoch.NoOffset, Trouble: r.trouble}
+	if r.leo != epoch.NoOffset && !c.snap.Record.InSync(id) {
+		p.BytesBehind = c.log.SizeFrom(r.leo)
+	}
+	return p
 }
 
 // LowWatermark is the lowest log start of the replicas that are at work, NoOffset while

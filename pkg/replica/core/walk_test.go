@@ -72,7 +72,8 @@ type diskLog struct {
 	synced epoch.Offset
 }
 
-func (l *diskLog) FlushedOffset() epoch.Offset { return l.synced }
+func (l *diskLog) SizeFrom(o epoch.Offset) int64 { return int64(l.EndOffset() - o) }
+func (l *diskLog) FlushedOffset() epoch.Offset   { return l.synced }
 
 func (l *diskLog) cut(to epoch.Offset) {
 	l.truncate(to)

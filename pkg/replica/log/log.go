@@ -180,6 +180,27 @@ func (l *Log) Size() int64 {
 	return n
 }
 
+// SizeFrom is about how many bytes of batches the log holds from an offset on. Within a
+// segment the bytes are taken as evenly spread over its offsets.
+func (l *Log) SizeFrom(o epoch.Offset) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o = min(max(o, l.start), l.end)
+	var n int64
+	for i := l.segmentAt(o); i < len(l.segments); i++ {
+		s, end := l.segments[i], l.end
+		if i+1 < len(l.segments) {
+			end = l.segments[i+1].base
+		}
+		if o <= s.base {
+			n += s.size
+		} else if end > o {
+			n += int64(float64(s.size) * float64(end-o) / float64(end-s.base))
+		}
+	}
+	return n
+}
+
 // Producers is the state of the idempotent producers. Only the appender may use it,
 // and it is replaced by a truncation: do not keep it.
 func (l *Log) Producers() *ProducerState { return l.producers }
