@@ -220,3 +220,17 @@ func TestTheEarlierPartitionsLeaseIsNotTaken(t *testing.T) {
 	}
 	p.condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonRecovering)
 }
+
+func TestQuarantineIsToldWhateverTheClaimsTell(t *testing.T) {
+	for _, topic := range []string{epoch.UUID{7}.String(), ""} {
+		o := world()
+		o.RecordState, o.Partition.Status = RecordMissing, v1alpha1.ReplicatedPartitionStatus{}
+		o.Kept = map[epoch.ReplicaID]*corev1.PersistentVolumeClaim{0: keptClaim(0, topic)}
+		s := project(o, MakePlan(o).Progress)
+		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
+			if c := meta.FindStatusCondition(s.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonQuarantined {
+				t.Errorf("claim of topic id %q: %s is %s (%s)", topic, kind, c.Status, c.Reason)
+			}
+		}
+	}
+}

@@ -75,7 +75,7 @@ func planFirstRecord(o *Observation, p *Plan) {
 func (o *Observation) quarantined() bool {
 	q, err := adoptRequest(o.Partition)
 	return o.RecordState == RecordMissing && o.Partition.Status.TopicID == "" && len(o.Kept) > 0 &&
-		(err != nil || !q.none && !keptOf(o.Kept, q.topicID))
+		(err != nil || !q.none && (q.topicID.IsZero() || !keptOf(o.Kept, q.topicID)))
 }
 
 // keptOf reports whether a kept claim may hold the log of a topic id.
