@@ -21,7 +21,7 @@ func newTestReconciler(t *testing.T) *Reconciler {
 		Client: cluster.api, APIReader: cluster.api, Leases: cluster.leases, Events: events.NewFakeRecorder(100),
 		Defaults:  ReplicaDefaults{Image: "example.test/tidemark:1"},
 		clock:     newReadableClock(func(context.Context) error { return nil }),
-		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(),
+		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
 	}
 	r.heartbeats = newHeartbeats(r.clock)
 	return r
