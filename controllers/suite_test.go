@@ -62,6 +62,7 @@ func runSuite(m *testing.M) int {
 	defer func() { _ = env.Stop() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	defer func() { stopBare() }()
 	if cluster, err = startOperator(ctx, env, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
