@@ -84,8 +84,12 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 		out.recordChanged = err == nil
 		return err != nil, ignoreOvertaken(err)
 	case Apply:
-		err := r.applyObject(ctx, a)
-		return false, out.classify(a, err)
+		if a.releases() {
+			// Who drops the replica from the record goes by this mark.
+			err := r.applyRelease(ctx, o, a)
+			return err != nil, ignoreOvertaken(err)
+		}
+		return false, out.classify(a, r.applyObject(ctx, a))
 	case Remove:
 		return false, r.deleteExactly(ctx, a.Object)
 	case CreatePod:

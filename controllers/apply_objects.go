@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,9 @@ func (r *Reconciler) applyObject(ctx context.Context, a Apply) error {
 	opts := []client.ApplyOption{client.FieldOwner(v1alpha1.ManagerName)}
 	if a.Live != nil {
 		u.SetUID(a.Live.GetUID())
+		if a.releases() {
+			u.SetResourceVersion(a.Live.GetResourceVersion())
+		}
 		opts = append(opts, client.ForceOwnership)
 	}
 	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...); err != nil {
@@ -33,6 +37,26 @@ func (r *Reconciler) applyObject(ctx context.Context, a Apply) error {
 	objectsApplied.WithLabelValues(u.GetKind()).Inc()
 	log.FromContext(ctx).V(1).Info("object applied", "kind", u.GetKind(), "name", u.GetName())
 	return nil
+}
+
+// releases tells whether a volume claim is to be marked as released, or not to be any more.
+func (a Apply) releases() bool {
+	const mark = v1alpha1.AnnotationReleased
+	_, isClaim := a.Desired.(*corev1.PersistentVolumeClaim)
+	return isClaim && a.Live != nil && a.Desired.GetAnnotations()[mark] != a.Live.GetAnnotations()[mark]
+}
+
+// applyRelease does that if the record is as it was judged, and the claim is as it was read:
+// an operator that comes late must not undo what another has begun.
+func (r *Reconciler) applyRelease(ctx context.Context, o *Observation, a Apply) error {
+	now, err := r.readRecord(ctx, o.Partition)
+	if err != nil {
+		return err
+	}
+	if now.PartitionEpoch != o.Record.PartitionEpoch {
+		return errOvertaken
+	}
+	return r.applyObject(ctx, a)
 }
 
 func applyConfiguration(obj client.Object) (*unstructured.Unstructured, error) {

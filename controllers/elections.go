@@ -213,9 +213,12 @@ func (r *Reconciler) swapLeadership(ctx context.Context, rp *v1alpha1.Replicated
 	})
 }
 
-// assign makes one step of a reassignment.
+// assign makes the one step of a reassignment that was judged.
 func (r *Reconciler) assign(ctx context.Context, rp *v1alpha1.ReplicatedPartition, a Assign) (epoch.Record, error) {
 	return r.swap(ctx, rp, func(rec epoch.Record) (epoch.Record, error) {
+		if rec.PartitionEpoch != a.At {
+			return rec, errOvertaken
+		}
 		change, err := newChangeID()
 		if err != nil {
 			return rec, err

@@ -60,6 +60,10 @@ type (
 		Target []epoch.ReplicaID
 		MinISR int
 		Live   []epoch.ReplicaID
+		// At is the record's partition epoch that this step was judged on. On a newer
+		// record the same wish may be a further step, such as to drop a replica whose
+		// volume has not been marked as released yet.
+		At epoch.PartitionEpoch
 	}
 
 	// Apply brings one child in line; Live is the object as cached, or nil.

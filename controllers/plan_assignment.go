@@ -15,7 +15,7 @@ func planAssignment(o *Observation, p *Plan) {
 	if o.Record.Recovery != nil {
 		return // planRecovery has noted it
 	}
-	a := Assign{Target: target(o.Partition), MinISR: o.Partition.EffectiveMinInSyncReplicas(), Live: o.live()}
+	a := Assign{Target: target(o.Partition), MinISR: o.Partition.EffectiveMinInSyncReplicas(), Live: o.live(), At: o.Record.PartitionEpoch}
 	_, err := epoch.Assign(o.Record, epoch.Assignment{Target: a.Target, WantedMinISR: a.MinISR, Live: a.Live})
 	var refusal *epoch.Refusal
 	switch {
