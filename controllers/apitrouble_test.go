@@ -1,18 +1,24 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"go/parser"
 	"go/token"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-io/tidemark/api/v1alpha1"
 )
 
 // troubles are the ways in which a write fails that the operator lives through.
@@ -84,6 +90,135 @@ func TestTwoOperatorsAtOnceComeToTheSameEnd(t *testing.T) {
 		})
 	}
 	_ = g.Wait()
+}
+
+// A call that hangs ends by itself, and the rest of the plan is not tried: the worker is free
+// again after one deadline, not after one for each object.
+func TestACallThatHangsEndsTheLook(t *testing.T) {
+	b := needsBareCluster(t)
+	w := newWorld(t, b, &fakeClock{at: time.Now()}, nil)
+	defer w.forget()
+	o := w.newOperator()
+	o.Client = bounded{o.Client, 50 * time.Millisecond}
+	o.wire.meddle = func(_ int, req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if strings.Contains(shortly(req), "PATCH") {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
+		return send()
+	}
+	for range 5 {
+		w.step()
+		before := o.wire.written()
+		res, err := o.look(t.Context(), w.request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(w.progressing(), context.DeadlineExceeded.Error()) {
+			continue
+		}
+		if res.RequeueAfter < hungRecheck/2 {
+			t.Errorf("it is tried again after %s", res.RequeueAfter)
+		}
+		// The one that hung, and the status that tells of it.
+		if n := o.wire.written() - before; n > 2 {
+			t.Errorf("%d writes were sent in a look whose first hung, want it and the status only", n)
+		}
+		return
+	}
+	t.Fatal("no look was told of")
+}
+
+// H71: partitions whose calls hang do not keep another from being served. The operator runs for real here, behind a wire that swallows all that is
+// written in one namespace.
+func TestPartitionsWhoseCallsHangHoldNoOneUp(t *testing.T) {
+	b := needsBareCluster(t)
+	stuck := newWorld(t, b, &fakeClock{at: time.Now()}, nil)
+	defer stuck.forget()
+	for i := range 20 {
+		rp := &v1alpha1.ReplicatedPartition{}
+		rp.Namespace, rp.Name = stuck.rp.Namespace, fmt.Sprintf("stuck-%d", i)
+		stuck.must(stuck.api.Create(t.Context(), rp))
+	}
+	hung := &wire{meddle: func(n int, req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if n > 0 && strings.Contains(req.URL.Path, "/"+stuck.rp.Namespace+"/") {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
+		return send()
+	}}
+	b.runManager(t, hung)
+	well := newWorld(t, b, &fakeClock{at: time.Now()}, nil)
+	defer well.forget()
+	well.reads.off.Store(true)
+	well.awaitServing()
+}
+
+// An API server that is away for a while, with every watch broken, is worked with again as
+// soon as it is back, by the same process.
+func TestAnOutageOfTheAPIServerIsOutlived(t *testing.T) {
+	b := needsBareCluster(t)
+	var away atomic.Bool
+	line := &wire{meddle: func(_ int, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if away.Load() {
+			return nil, errCut
+		}
+		resp, err := send()
+		if err == nil {
+			resp.Body = &cable{resp.Body, &away}
+		}
+		return resp, err
+	}}
+	b.runManager(t, line)
+	w := newWorld(t, b, &fakeClock{at: time.Now()}, nil)
+	defer w.forget()
+	w.reads.off.Store(true)
+	w.awaitServing()
+	away.Store(true)
+	before := line.tries()
+	w.kill(w.seen.Leader)
+	was := w.seen.LeaderEpoch
+	await(t, "the operator to notice", func() string {
+		if line.tries() < before+5 {
+			return "it has tried nothing since"
+		}
+		return ""
+	})
+	away.Store(false)
+	// The dead leader's process does not come back by itself in this world before this.
+	await(t, "the election", func() string {
+		w.check()
+		if w.seen.LeaderEpoch == was {
+			return fmt.Sprintf("replica %d leads in epoch %d", w.seen.Leader, w.seen.LeaderEpoch)
+		}
+		return ""
+	})
+	w.awaitServing()
+}
+
+// cable is a response's body that breaks when the API server goes away.
+type cable struct {
+	io.ReadCloser
+	away *atomic.Bool
+}
+
+// Read implements io.Reader.
+func (c *cable) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if c.away.Load() {
+		return 0, errCut
+	}
+	return n, err
+}
+
+// awaitServing moves the world along until the partition serves, with an operator that runs by
+// itself.
+func (w *simWorld) awaitServing() {
+	w.t.Helper()
+	await(w.t, "the partition to serve", func() string {
+		w.step()
+		return w.serves()
+	})
 }
 
 // H95: the operator never asks a pod, so that one that is cut off from them sees no less

@@ -25,7 +25,8 @@ type outcome struct {
 
 // apply carries out a plan in its order. Changes of the record come first. A failed
 // one ends the run, since the rest was planned on the record; a refused object does
-// not keep the others from being applied.
+// not keep the others from being applied, but an API server that does not answer, or
+// asks for patience, is not asked for more.
 func (r *Reconciler) apply(ctx context.Context, o *Observation, p Plan) outcome {
 	var out outcome
 	for _, a := range p.Actions {
@@ -33,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, o *Observation, p Plan) outcome 
 		if err != nil && out.err == nil {
 			out.err = err
 		}
-		if stop {
+		if stop || overloaded(err) {
 			return out
 		}
 	}

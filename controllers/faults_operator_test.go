@@ -13,10 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch/lease"
 )
@@ -141,6 +144,38 @@ func (w *simWorld) newOperatorAs(as *rest.Config) *operator {
 	r.clock.now, r.sightings.now, r.pace.now, r.rounds.now = clock.now, clock.now, clock.now, clock.now
 	r.heartbeats = newHeartbeats(r.clock)
 	return &operator{Reconciler: r, wire: line, events: recorder}
+}
+
+// runManager runs the operator as it is in production, with caches and workers, on a wire,
+// until the test ends.
+func (b *bareCluster) runManager(t *testing.T, line *wire) {
+	t.Helper()
+	cfg := rest.CopyConfig(b.config)
+	cfg.QPS = -1
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) { return line.carry(next, req) })
+	})
+	caches, err := CacheOptions(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: b.api.Scheme(), Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Setup(mgr, Options{Defaults: ReplicaDefaults{Image: "example.test/tidemark:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error("the operator ended:", err)
+		}
+	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -19,7 +19,6 @@ type wire struct {
 	mu     sync.Mutex
 	writes int
 	reads  int
-	last   string
 }
 
 // meddling is what a test does to requests on a wire.
@@ -45,7 +44,6 @@ func (w *wire) count(req *http.Request) int {
 		return 0
 	}
 	w.writes++
-	w.last = shortly(req)
 	return w.writes
 }
 
@@ -53,6 +51,13 @@ func (w *wire) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
+}
+
+// tries is how much was sent, or was to be.
+func (w *wire) tries() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads + w.writes
 }
 
 // shortly names a request for a failure's message: "PUT leases/orders".

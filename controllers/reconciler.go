@@ -2,13 +2,16 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 )
@@ -63,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.known.meet(req.NamespacedName, rp.UID, r.forgetUID)
 	o, err := r.observe(ctx, &rp)
 	if err != nil {
-		return quietly(err)
+		return quietly(ctx, err)
 	}
 	plan := MakePlan(o)
 	out := r.apply(ctx, o, plan)
@@ -80,10 +83,10 @@ func (r *Reconciler) show(ctx context.Context, o *Observation, plan Plan, out ou
 	showMetrics(o, isAvailable(status))
 	wait, err := r.writeStatus(ctx, o.Partition, status)
 	if out.err != nil {
-		return quietly(out.err)
+		return quietly(ctx, out.err)
 	}
 	if err != nil {
-		return quietly(err)
+		return quietly(ctx, err)
 	}
 	plan.recheck(wait)
 	if out.refused != nil {
@@ -99,9 +102,17 @@ const refusedRecheck = 5 * time.Minute
 // conflictRecheck follows a lost race for an object, which is no error.
 const conflictRecheck = 50 * time.Millisecond
 
-func quietly(err error) (ctrl.Result, error) {
-	if isConflict(err) {
+// hungRecheck follows a call that did not end in time. A back-off that begins with
+// milliseconds would give every worker to the partitions that hang.
+const hungRecheck = 15 * time.Second
+
+func quietly(ctx context.Context, err error) (ctrl.Result, error) {
+	switch {
+	case isConflict(err):
 		return ctrl.Result{RequeueAfter: conflictRecheck}, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		log.FromContext(ctx).Error(err, "a call to the API server did not end in time")
+		return ctrl.Result{RequeueAfter: wait.Jitter(hungRecheck, 0.2)}, nil
 	}
 	return ctrl.Result{}, err
 }

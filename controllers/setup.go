@@ -33,13 +33,13 @@ type Options struct {
 	Defaults ReplicaDefaults
 	// Namespaces to watch; all when empty.
 	Namespaces []string
-	// Workers is how many partitions are worked on at once; 8 when 0. One whose calls
-	// hang must not keep the others from an election.
+	// Workers is how many partitions are worked on at once; 32 when 0. They mostly wait:
+	// one whose calls hang must not keep the others from an election.
 	Workers int
 }
 
 const (
-	defaultWorkers = 8
+	defaultWorkers = 32
 	// reconcileTimeout ends a reconcile that hangs in a call.
 	reconcileTimeout = 30 * time.Second
 	minBackoff       = 10 * time.Millisecond
@@ -93,7 +93,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := &Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Leases: leases,
+		Client: bounded{mgr.GetClient(), callTimeout}, APIReader: boundedReader{mgr.GetAPIReader(), callTimeout}, Leases: leases,
 		Events: mgr.GetEventRecorder(v1alpha1.ManagerName), Defaults: o.Defaults,
 		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
 	}

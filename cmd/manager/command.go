@@ -47,7 +47,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.pullPolicy, "replica-image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	f.StringSliceVar(&o.pullSecrets, "replica-image-pull-secrets", nil, "names of Secrets, in the partitions' namespaces, to pull the image with")
 	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to work in; all when empty")
-	f.IntVar(&o.workers, "workers", 8, "partitions that are worked on at once")
+	f.IntVar(&o.workers, "workers", 32, "partitions that are worked on at once")
 	f.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; 0 for nowhere")
 	f.StringVar(&o.healthAddress, "health-address", ":8081", "where /healthz and /readyz are served")
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "let one of several managers work, the others stand by")
