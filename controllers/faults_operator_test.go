@@ -35,6 +35,8 @@ type bareCluster struct {
 
 var startBare = sync.OnceValues(func() (*bareCluster, error) {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	// Hundreds of partitions are made there, with a Service each.
+	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	cfg, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start a second API server: %w", err)
@@ -139,7 +141,7 @@ func (w *simWorld) newOperatorAs(as *rest.Config) *operator {
 		Client: api, APIReader: api, Leases: leases, Events: recorder,
 		Defaults:  ReplicaDefaults{Image: "example.test/tidemark:1"},
 		clock:     newReadableClock(func(context.Context) error { return nil }),
-		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(),
+		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
 	}
 	r.clock.now, r.sightings.now, r.pace.now, r.rounds.now = clock.now, clock.now, clock.now, clock.now
 	r.heartbeats = newHeartbeats(r.clock)
