@@ -93,6 +93,11 @@ const (
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonStorageResizeRefused (Progressing: False): the volume cannot grow.
 	ReasonStorageResizeRefused = "StorageResizeRefused"
+	// ReasonWaitingForAddress (Progressing: True): the address of a listener is not known yet.
+	ReasonWaitingForAddress = "WaitingForAddress"
+	// ReasonAddressConflict (Progressing: False): clients outside of the cluster would be told
+	// the same address for two replicas, and so are told it for none.
+	ReasonAddressConflict = "AddressConflict"
 	// ReasonApplyFailed (Progressing: False): the API server refused an object.
 	ReasonApplyFailed = "ApplyFailed"
 )

@@ -91,3 +91,14 @@ func (p *ReplicatedPartition) ReplicasServiceName() string { return p.Name + "-r
 
 // AccessName is the name of the replicas' ServiceAccount, Role and RoleBinding.
 func (p *ReplicatedPartition) AccessName() string { return p.Name + "-replica" }
+
+// ListenerServiceName is the name of the Service that clients of a listener begin with.
+func (p *ReplicatedPartition) ListenerServiceName(listener string) string {
+	return p.Name + "-" + listener
+}
+
+// ReplicaListenerServiceName is the name of the Service by which clients of a listener reach
+// one replica.
+func (p *ReplicatedPartition) ReplicaListenerServiceName(id int32, listener string) string {
+	return p.ReplicaName(id) + "-" + listener
+}

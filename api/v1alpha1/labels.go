@@ -14,6 +14,8 @@ const (
 	LabelPartition = "tidemark.io/partition"
 	// LabelReplica is the replica id, on pods and volume claims.
 	LabelReplica = "tidemark.io/replica"
+	// LabelListener names the listener, on the Services for clients outside of the cluster.
+	LabelListener = "tidemark.io/listener"
 	// AnnotationTemplateHash is on pods: the hash of what they were made from. A pod
 	// of another hash is replaced.
 	AnnotationTemplateHash = "tidemark.io/template-hash"

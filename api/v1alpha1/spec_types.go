@@ -9,6 +9,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minInSyncReplicas) || self.minInSyncReplicas <= self.replicas",message="minInSyncReplicas must not be greater than replicas: no write with acks=all could ever succeed",fieldPath=".minInSyncReplicas",reason=FieldValueInvalid
 // +kubebuilder:validation:XValidation:rule="!has(self.leaderElection) || !has(self.leaderElection.preferredLeader) || self.leaderElection.preferredLeader < self.replicas",message="leaderElection.preferredLeader must be the id of a replica: 0 to replicas-1",fieldPath=".leaderElection.preferredLeader",reason=FieldValueInvalid
+// +kubebuilder:validation:XValidation:rule="!has(self.listeners) || self.listeners.all(a, self.listeners.exists_one(b, b.port == a.port))",message="listeners must not share a port",fieldPath=".listeners",reason=FieldValueInvalid
 type ReplicatedPartitionSpec struct {
 	// replicas is the number of copies of the log. Three survive the loss of any one
 	// node without refusing a write.
@@ -76,6 +77,15 @@ type ReplicatedPartitionSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Scheduling SchedulingSpec `json:"scheduling,omitzero"`
+
+	// listeners are for Kafka clients outside of the cluster, beside the one of clients inside. They
+	// are opened and closed while replicas run, and are plain text without authentication, as that
+	// one is.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=4
+	Listeners []ListenerSpec `json:"listeners,omitempty"`
 
 	// suspend ends all pods and keeps the volumes, as long as it is true: the log cannot
 	// be written or read meanwhile. Then it goes on from where it was, in a new epoch.

@@ -71,6 +71,13 @@ type ReplicatedPartitionStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Replicas []ReplicaStatus `json:"replicas,omitempty"`
 
+	// listeners holds the addresses that clients outside of the cluster are told.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Listeners []ListenerStatus `json:"listeners,omitempty"`
+
 	// currentReplicas is the number of assigned replicas, for the scale subresource.
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
