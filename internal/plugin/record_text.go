@@ -189,6 +189,9 @@ func (w *recordWriter) progress(p epoch.Progress) {
 		if q.Damaged {
 			state += ", log damaged"
 		}
+		if q.Deaf {
+			state += ", a listener is not open"
+		}
 		w.field("  "+w.name(q.ID), "LEO %s, HW %s, epoch %s, %s", known(q.LogEndOffset), known(q.HighWatermark), known(q.LeaderEpoch), state)
 	}
 }

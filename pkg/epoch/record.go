@@ -156,12 +156,14 @@ type ReplicaProgress struct {
 	Trouble
 }
 
-// Trouble is what a replica says itself of its volume.
+// Trouble is what a replica says itself of its volume and its listeners.
 type Trouble struct {
 	// Full says that it refuses appends, since the volume is full.
 	Full bool `json:"full,omitempty"`
 	// Damaged says that its log holds bytes that are not what was written.
 	Damaged bool `json:"damaged,omitempty"`
+	// Deaf says that a listener for clients outside of the cluster could not be opened.
+	Deaf bool `json:"deaf,omitempty"`
 }
 
 // ElectionReason says why an election was held.

@@ -69,6 +69,7 @@ type cluster struct {
 	t       *testing.T
 	records *trouble
 	file    *recordfile.Store
+	address string // of all replicas
 	topicID epoch.UUID
 	members []*member
 }
@@ -81,12 +82,18 @@ type member struct {
 
 func newTestCluster(t *testing.T, replicas, minISR int) *cluster {
 	t.Helper()
+	return newTestClusterAt(t, "127.0.0.1", replicas, minISR)
+}
+
+// newTestClusterAt makes one whose replicas are at that address of this machine.
+func newTestClusterAt(t *testing.T, address string, replicas, minISR int) *cluster {
+	t.Helper()
 	file, err := recordfile.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
-	c := &cluster{t: t, file: file, records: &trouble{RecordStore: file}, topicID: epoch.UUID{1, 2, 3}}
+	c := &cluster{t: t, file: file, records: &trouble{RecordStore: file}, address: address, topicID: epoch.UUID{1, 2, 3}}
 	var ids []epoch.ReplicaID
 	for i := range replicas {
 		ids = append(ids, epoch.ReplicaID(i))
@@ -120,8 +127,8 @@ func (c *cluster) newMember(id epoch.ReplicaID) *member {
 	}
 	return &member{cfg: Config{
 		ID: id, Topic: "orders", TopicID: c.topicID, DataDir: filepath.Join(c.t.TempDir(), "volume"), WitnessDir: witness,
-		Address:      epoch.Address{Host: "127.0.0.1", ClientPort: int32(client), ReplicationPort: int32(replication)},
-		ClientListen: net.JoinHostPort("127.0.0.1", strconv.Itoa(client)), ReplicationListen: net.JoinHostPort("127.0.0.1", strconv.Itoa(replication)),
+		Address:      epoch.Address{Host: c.address, ClientPort: int32(client), ReplicationPort: int32(replication)},
+		ClientListen: net.JoinHostPort(c.address, strconv.Itoa(client)), ReplicationListen: net.JoinHostPort(c.address, strconv.Itoa(replication)),
 		BootID: "boot", PodUID: fmt.Sprint("pod", id), StopTimeout: 5 * time.Second, Records: c.records, Settings: settings, Log: log,
 	}}
 }

@@ -60,10 +60,10 @@ func TestCompactionOfALogInUse(t *testing.T) {
 		s.SegmentBytes, s.FlushEveryBatch = 4000, true
 		later := *s
 		later.Cleanup = node.CleanupCompact
-		m.cfg.WatchSettings = func(ctx context.Context, onChange func(Settings)) {
+		m.cfg.WatchSpec = func(ctx context.Context, onChange func(Spec)) {
 			select {
 			case <-compacting:
-				onChange(later)
+				onChange(Spec{Settings: later})
 			case <-ctx.Done():
 			}
 		}

@@ -52,10 +52,19 @@ type Config struct {
 
 	Records  RecordStore
 	Settings Settings
-	// WatchSettings tells of changed settings until ctx ends; nil if they never change.
-	WatchSettings func(ctx context.Context, onChange func(Settings))
-	Log           logr.Logger
-	Registry      *prometheus.Registry
+	// Listeners are those for clients outside of the cluster, at the start.
+	Listeners []Listener
+	// WatchSpec tells what settings and listeners are to be from then on, until ctx ends; nil
+	// if they never change.
+	WatchSpec func(ctx context.Context, onChange func(Spec))
+	Log       logr.Logger
+	Registry  *prometheus.Registry
+}
+
+// Spec is what may change while a replica runs.
+type Spec struct {
+	Settings  Settings
+	Listeners []Listener
 }
 
 // Settings come from the ReplicatedPartition's spec.

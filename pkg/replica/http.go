@@ -31,6 +31,8 @@ type Status struct {
 	LiveISR        []epoch.ReplicaID    `json:"liveISR,omitempty"`
 	DirectoryID    string               `json:"directoryID,omitempty"`
 	Session        epoch.Session        `json:"session,omitempty"`
+	// Listeners are those for clients outside of the cluster.
+	Listeners []ListenerStatus `json:"listeners,omitempty"`
 }
 
 // front is the HTTP side of a process: it answers from the first moment on, while
@@ -39,6 +41,7 @@ type front struct {
 	base    Status
 	phase   atomic.Pointer[phase]
 	replica atomic.Pointer[Replica]
+	outside atomic.Pointer[outside]
 	// checksums holds one token while a checksum is made.
 	checksums chan struct{}
 }
@@ -62,6 +65,9 @@ func (f *front) status() Status {
 		s.Role, s.Leader, s.LeaderEpoch, s.PartitionEpoch = v.Role.String(), v.Leader, v.LeaderEpoch, v.PartitionEpoch
 		s.HighWatermark, s.LogEndOffset, s.LogStartOffset, s.LiveISR = v.HighWatermark, v.LogEndOffset, v.LogStartOffset, v.LiveISR
 		s.DirectoryID, s.Session = r.identity.DirectoryID.String(), r.identity.Session
+	}
+	if o := f.outside.Load(); o != nil {
+		s.Listeners = o.status()
 	}
 	return s
 }

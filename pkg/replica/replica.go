@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/fetcher"
@@ -61,6 +62,10 @@ type running struct {
 	fetcher *fetcher.Fetcher
 	mailbox *mailbox
 	servers []func(context.Context) error
+	// budget and kafkaMetrics are shared by all listeners.
+	budget       *semaphore.Weighted
+	kafkaMetrics *kafka.Metrics
+	outside      *outside
 }
 
 // start opens the volume, recovers the log and registers.
@@ -117,7 +122,12 @@ func (s *starting) bind(snap epoch.Snapshot) (*running, error) {
 
 // listen opens both ports.
 func (r *running) listen() error {
-	km := kafka.NewMetrics(r.cfg.Registry)
+	r.kafkaMetrics = kafka.NewMetrics(r.cfg.Registry)
+	budget, err := kafka.Limits{}.Budget()
+	if err != nil {
+		return err
+	}
+	r.budget, r.outside = budget, r.newOutside()
 	for _, l := range []struct {
 		address string
 		kind    kafka.Listener
@@ -125,7 +135,7 @@ func (r *running) listen() error {
 		if l.address == "" {
 			continue
 		}
-		serve, err := listenKafka(l.address, &kafka.Server{Partition: r.replica, Listener: l.kind, Limits: limits(l.kind), Log: r.cfg.Log.WithName("kafka"), Metrics: km})
+		serve, err := listenKafka(l.address, &kafka.Server{Partition: r.replica, Listener: l.kind, Limits: limits(l.kind), Budget: r.budgetOf(l.kind), Log: r.cfg.Log.WithName("kafka"), Metrics: r.kafkaMetrics})
 		if err != nil {
 			return err
 		}
@@ -143,6 +153,15 @@ func limits(l kafka.Listener) kafka.Limits {
 	return kafka.Limits{}
 }
 
+// budgetOf is one for all clients together. Followers have their own: clients must not keep
+// them from fetching.
+func (r *running) budgetOf(l kafka.Listener) *semaphore.Weighted {
+	if l == kafka.Replication {
+		return nil
+	}
+	return r.budget
+}
+
 // serve runs everything until ctx ends or the loop fails.
 func (r *running) serve(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
@@ -155,14 +174,7 @@ func (r *running) serve(ctx context.Context) error {
 	servers := r.serveKafka(background)
 	r.records.running.Go(func() { r.records.watch(background) })
 	r.records.running.Go(func() { r.replica.scrub(background) })
-	if r.cfg.WatchSettings != nil {
-		r.records.running.Go(func() {
-			r.cfg.WatchSettings(background, func(s Settings) {
-				r.mailbox.post(func(n *node.Node) { n.Configure(s) })
-				r.replica.configure(s)
-			})
-		})
-	}
+	r.front.outside.Store(r.outside)
 	r.front.replica.Store(r.replica)
 	r.front.enter("Serving", "")
 	select {
@@ -186,6 +198,22 @@ func (r *running) serve(ctx context.Context) error {
 		return err
 	}
 	return r.node.Finish()
+}
+
+// watchSpec opens the listeners for clients outside of the cluster, and follows the spec
+// until ctx ends. Then they are closed.
+func (r *running) watchSpec(ctx context.Context) {
+	defer r.outside.stop()
+	r.outside.set(ctx, r.cfg.Listeners)
+	if r.cfg.WatchSpec == nil {
+		<-ctx.Done()
+		return
+	}
+	r.cfg.WatchSpec(ctx, func(s Spec) {
+		r.mailbox.post(func(n *node.Node) { n.Configure(s.Settings) })
+		r.replica.configure(s.Settings)
+		r.outside.set(ctx, s.Listeners)
+	})
 }
 
 // handOver waits until nobody needs this replica any more, but not for ever.

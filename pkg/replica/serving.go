@@ -26,7 +26,7 @@ func listenKafka(address string, s *kafka.Server) (func(context.Context) error, 
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
 
-// kafkaServers are the two listeners at work.
+// kafkaServers are the listeners at work.
 type kafkaServers struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -43,6 +43,7 @@ func (r *running) serveKafka(ctx context.Context) *kafkaServers {
 			}
 		})
 	}
+	s.done.Go(func() { r.watchSpec(ctx) })
 	return s
 }
 

@@ -103,9 +103,11 @@ func Config(ctx context.Context, o Options, log logr.Logger) (replica.Config, er
 		ClientListen: o.listen(o.ClientPort), ReplicationListen: o.listen(o.ReplicationPort), HTTPListen: o.listen(o.HTTPPort),
 		BootID: strings.TrimSpace(string(boot)), PodUID: o.PodUID, RestartCount: starts,
 		CheckPod: func(ctx context.Context) error { return objects.checkPod(ctx, o.Namespace, o.PodName, o.PodUID) },
-		Records:  records, Settings: settings, Log: log,
-		WatchSettings: func(ctx context.Context, onChange func(replica.Settings)) {
-			objects.watchSpec(ctx, o.Namespace, o.Partition, func(p *v1alpha1.ReplicatedPartition) { onChange(Settings(p)) })
+		Records:  records, Settings: settings, Listeners: o.listeners(p), Log: log,
+		WatchSpec: func(ctx context.Context, onChange func(replica.Spec)) {
+			objects.watchSpec(ctx, o.Namespace, o.Partition, func(p *v1alpha1.ReplicatedPartition) {
+				onChange(replica.Spec{Settings: Settings(p), Listeners: o.listeners(p)})
+			})
 		},
 	}, nil
 }

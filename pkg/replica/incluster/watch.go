@@ -3,6 +3,7 @@ package incluster
 import (
 	"context"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +12,8 @@ import (
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 )
 
-// watchSpec calls onChange with the ReplicatedPartition now and whenever it changes,
-// until ctx ends. It reports no errors: a replica goes on with what it knows.
+// watchSpec calls onChange with the ReplicatedPartition now and whenever its spec changes,
+// or the addresses that the operator has found for its listeners, until ctx ends. It reports no errors: a replica goes on with what it knows.
 func (r *reader) watchSpec(ctx context.Context, namespace, name string, onChange func(*v1alpha1.ReplicatedPartition)) {
 	for ctx.Err() == nil {
 		if p, err := r.partition(ctx, namespace, name); err == nil {
@@ -42,7 +43,7 @@ func (r *reader) watchOnce(ctx context.Context, p *v1alpha1.ReplicatedPartition,
 		if !ok || changed.UID != p.UID {
 			return
 		}
-		if changed.Generation != p.Generation {
+		if changed.Generation != p.Generation || !reflect.DeepEqual(changed.Status.Listeners, p.Status.Listeners) {
 			onChange(changed)
 			p = changed
 		}

@@ -129,7 +129,7 @@ func emptyFetchEntry(e *kmsg.FetchResponseTopicPartition, partition int32) *kmsg
 // authorizeFetch keeps the two kinds of fetch on their listeners (DESIGN.md rule 9).
 func (x *exchange) authorizeFetch(req *kmsg.FetchRequest) Code {
 	id := x.fetcher(req)
-	if x.Listener == Replication && id >= 0 || x.Listener == Clients && id == consumerID {
+	if x.Listener == Replication && id >= 0 || x.Listener != Replication && id == consumerID {
 		return CodeNone
 	}
 	return CodeClusterAuthorizationFailed
@@ -180,9 +180,10 @@ const tagTrouble = 10001
 const (
 	bitFull = 1 << iota
 	bitDamaged
+	bitDeaf
 )
 
-// TellTrouble puts into a follower's fetch what it says of its volume.
+// TellTrouble puts into a follower's fetch what it says of itself.
 func TellTrouble(req *kmsg.FetchRequest, t epoch.Trouble) {
 	var bits byte
 	if t.Full {
@@ -190,6 +191,9 @@ func TellTrouble(req *kmsg.FetchRequest, t epoch.Trouble) {
 	}
 	if t.Damaged {
 		bits |= bitDamaged
+	}
+	if t.Deaf {
+		bits |= bitDeaf
 	}
 	if bits != 0 {
 		req.UnknownTags.Set(tagTrouble, []byte{bits})
@@ -199,7 +203,7 @@ func TellTrouble(req *kmsg.FetchRequest, t epoch.Trouble) {
 func troubleOf(tags *kmsg.Tags) (t epoch.Trouble) {
 	tags.Each(func(key uint32, val []byte) {
 		if key == tagTrouble && len(val) == 1 {
-			t = epoch.Trouble{Full: val[0]&bitFull != 0, Damaged: val[0]&bitDamaged != 0}
+			t = epoch.Trouble{Full: val[0]&bitFull != 0, Damaged: val[0]&bitDamaged != 0, Deaf: val[0]&bitDeaf != 0}
 		}
 	})
 	return t

@@ -25,17 +25,20 @@ import (
 //     offline.
 //   - The controller is the leader, or while there is none the replica that answers:
 //     admin tools need a node that exists.
-//   - Ports are those of the listener that the request came in on.
+//   - Addresses are those of the listener that the request came in on. A replica that has
+//     none there is left out of the brokers and is offline; if it leads, the answer is
+//     LISTENER_NOT_FOUND, before v6 LEADER_NOT_AVAILABLE, as Kafka's is (KIP-226).
 var apiMetadata = &api{key: keyMetadata, name: "Metadata", min: 0, max: 13, handle: (*exchange).metadata}
 
 const (
 	metadataFirstNullForAll = 1
+	metadataFirstListeners  = 6
 	metadataFirstTopicIDs   = 10
 )
 
 func (x *exchange) metadata(_ context.Context, untyped kmsg.Request) (kmsg.Response, error) {
 	req := untyped.(*kmsg.MetadataRequest)
-	view := x.epochs.monotonic(x.Partition.View())
+	view := x.shown()
 	resp := kmsg.NewPtrMetadataResponse()
 	resp.Version = x.version
 	clusterID := view.TopicID.String()
@@ -85,7 +88,7 @@ func (x *exchange) ourTopic(view View) kmsg.MetadataResponseTopic {
 	p.Leader, p.LeaderEpoch = int32(view.Leader), int32(view.LeaderEpoch)
 	if _, ok := view.node(view.Leader); !ok {
 		p.Leader = int32(epoch.NoReplica)
-		p.ErrorCode = x.fail(CodeLeaderNotAvailable)
+		p.ErrorCode = x.fail(x.noLeader(view))
 	}
 	for _, n := range view.Replicas {
 		p.Replicas = append(p.Replicas, int32(n.ID))
@@ -94,6 +97,15 @@ func (x *exchange) ourTopic(view View) kmsg.MetadataResponseTopic {
 	p.OfflineReplicas = replicaIDs(view.Offline)
 	t.Partitions = []kmsg.MetadataResponseTopicPartition{p}
 	return t
+}
+
+// noLeader says why the leader is not told: nobody leads, or whoever does cannot be reached
+// by the listener.
+func (x *exchange) noLeader(view View) Code {
+	if x.Listener == External && view.Leader != epoch.NoReplica && x.version >= metadataFirstListeners {
+		return CodeListenerNotFound
+	}
+	return CodeLeaderNotAvailable
 }
 
 // controller is a node that a client can reach: the leader, else this replica, else

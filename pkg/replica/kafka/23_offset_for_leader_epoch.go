@@ -33,7 +33,7 @@ func (x *exchange) offsetForLeaderEpoch(ctx context.Context, untyped kmsg.Reques
 			switch {
 			case rt.Topic != topic || rp.Partition != 0:
 				e.ErrorCode = x.fail(CodeUnknownTopicOrPartition)
-			case x.Listener == Clients && req.ReplicaID >= 0:
+			case x.Listener != Replication && req.ReplicaID >= 0:
 				e.ErrorCode = x.fail(CodeClusterAuthorizationFailed)
 			default:
 				found, end, err := x.Partition.EpochEndOffset(ctx, epoch.LeaderEpoch(rp.CurrentLeaderEpoch), epoch.LeaderEpoch(rp.LeaderEpoch))

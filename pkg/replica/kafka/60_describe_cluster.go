@@ -29,7 +29,7 @@ func (x *exchange) describeCluster(_ context.Context, untyped kmsg.Request) (kms
 		resp.ErrorCode, resp.ErrorMessage, resp.EndpointType = x.fail(CodeUnsupportedVersion), &message, req.EndpointType
 		return resp, nil
 	}
-	view := x.epochs.monotonic(x.Partition.View())
+	view := x.shown()
 	resp.ClusterID = view.TopicID.String()
 	resp.ControllerID = int32(view.controller())
 	for _, n := range view.Replicas {

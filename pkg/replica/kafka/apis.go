@@ -45,7 +45,7 @@ var apis = []*api{
 }
 
 // servedOn reports whether the listener serves the key at all (DESIGN.md rule 9).
-func (a *api) servedOn(l Listener) bool { return l == Clients || a.replication }
+func (a *api) servedOn(l Listener) bool { return l != Replication || a.replication }
 
 // versions is the range that the listener accepts and advertises.
 func (a *api) versions(l Listener) (lo, hi int16) {

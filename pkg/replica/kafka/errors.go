@@ -40,6 +40,7 @@ const (
 	CodeInvalidProducerEpoch         Code = 47
 	CodeKafkaStorageError            Code = 56
 	CodeFetchSessionIDNotFound       Code = 70
+	CodeListenerNotFound             Code = 72
 	CodeFencedLeaderEpoch            Code = 74
 	CodeUnknownLeaderEpoch           Code = 75
 	CodeUnsupportedCompression       Code = 76
@@ -87,6 +88,7 @@ var wireErrors = []struct {
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrDamaged},
 	{CodeKafkaStorageError, "KAFKA_STORAGE_ERROR", log.ErrClosed},
 	{CodeFetchSessionIDNotFound, "FETCH_SESSION_ID_NOT_FOUND", nil},
+	{CodeListenerNotFound, "LISTENER_NOT_FOUND", nil},
 	{CodeFencedLeaderEpoch, "FENCED_LEADER_EPOCH", core.ErrFencedLeaderEpoch},
 	{CodeUnknownLeaderEpoch, "UNKNOWN_LEADER_EPOCH", core.ErrUnknownLeaderEpoch},
 	{CodeUnsupportedCompression, "UNSUPPORTED_COMPRESSION_TYPE", batch.ErrUnsupportedCompression},

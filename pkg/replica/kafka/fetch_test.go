@@ -159,12 +159,12 @@ func TestReplicaFetchPassesOnWhatTheFollowerSays(t *testing.T) {
 	req := replicaFetchRequest(18, 2, 41, 1, 0)
 	q := &req.Topics[0].Partitions[0]
 	q.CurrentLeaderEpoch, q.LastFetchedEpoch, q.LogStartOffset, q.HighWatermark, q.ReplicaDirectoryID = 3, 3, 0, 1, [16]byte{9}
-	TellTrouble(req, epoch.Trouble{Damaged: true})
+	TellTrouble(req, epoch.Trouble{Damaged: true, Deaf: true})
 	resp := askOver[*kmsg.FetchResponse](t, cl, req)
 	got := p.replicaFetches[0]
 	want := ReplicaFetchRequest{
 		ReplicaID: 2, Session: 41, StartID: "start-7", DirectoryID: epoch.UUID{9}, CurrentLeaderEpoch: 3, Offset: 1,
-		LastFetchedEpoch: 3, HighWatermark: 1, MaxBytes: 1 << 20, MinBytes: 1, ConnectionID: got.ConnectionID, Trouble: epoch.Trouble{Damaged: true},
+		LastFetchedEpoch: 3, HighWatermark: 1, MaxBytes: 1 << 20, MinBytes: 1, ConnectionID: got.ConnectionID, Trouble: epoch.Trouble{Damaged: true, Deaf: true},
 	}
 	if got != want {
 		t.Errorf("the partition got\n%+v\nwant\n%+v", got, want)

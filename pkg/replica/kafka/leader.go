@@ -20,7 +20,7 @@ func (x *exchange) currentLeader(code Code) (leaderHint, bool) {
 	if code != CodeNotLeaderOrFollower && code != CodeFencedLeaderEpoch {
 		return leaderHint{}, false
 	}
-	v := x.epochs.monotonic(x.Partition.View())
+	v := x.shown()
 	h := leaderHint{id: int32(v.Leader), epoch: int32(v.LeaderEpoch)}
 	if n, ok := v.node(v.Leader); ok {
 		h.node = &n

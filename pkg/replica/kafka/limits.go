@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits bound what clients can make a server hold. The zero value of a field
@@ -43,6 +45,16 @@ const (
 	// Fetch requests out.
 	freeRequestBytes = 16 << 10
 )
+
+// Budget is what servers with these limits may share: their requests together take no more
+// than MaxInFlightBytes.
+func (l Limits) Budget() (*semaphore.Weighted, error) {
+	l, err := l.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return semaphore.NewWeighted(l.MaxInFlightBytes), nil
+}
 
 func (l Limits) withDefaults() (Limits, error) {
 	l.MaxConnections = cmp.Or(l.MaxConnections, 2000)

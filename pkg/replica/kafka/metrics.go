@@ -5,7 +5,7 @@ import (
 )
 
 // Metrics count what the servers of one process do. Every label has a closed set
-// of values: listener (clients, replication), api (Kafka's name of the key), code
+// of values: listener (clients, replication, external), api (Kafka's name of the key), code
 // (Kafka's name of the error).
 type Metrics struct {
 	requests    *prometheus.CounterVec

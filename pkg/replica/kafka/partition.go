@@ -212,7 +212,7 @@ type ReplicaFetchRequest struct {
 	MaxWait       time.Duration
 	// ConnectionID is unique among the connections of this process.
 	ConnectionID uint64
-	// Trouble is what the follower says of its volume.
+	// Trouble is what the follower says of itself.
 	Trouble epoch.Trouble
 }
 

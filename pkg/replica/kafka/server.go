@@ -25,13 +25,13 @@ const (
 	// Replication is the listener of the other replicas: the only one whose fetches
 	// move the high watermark (DESIGN.md rule 9).
 	Replication
+	// External is a listener of clients outside of the cluster: as Clients, but for the
+	// addresses that they are told.
+	External
 )
 
 func (l Listener) String() string {
-	if l == Replication {
-		return "replication"
-	}
-	return "clients"
+	return [...]string{"clients", "replication", "external"}[l]
 }
 
 // Server speaks Kafka's protocol for one partition on one listener. The fields are
@@ -41,8 +41,15 @@ type Server struct {
 	Partition Partition
 	// Listener says whom.
 	Listener Listener
+	// Advertised tells where clients of an External listener reach a replica, false while
+	// that is not known; others are told the address in the partition record. It is called
+	// for every Metadata request and for every refusal, so it must be cheap.
+	Advertised func(epoch.ReplicaID) (Endpoint, bool)
 	// Limits bound what clients can make the server hold.
 	Limits Limits
+	// Budget, from Limits.Budget, is shared by the servers of one process, so that more
+	// listeners do not mean more memory; nil for one of the server's own.
+	Budget *semaphore.Weighted
 	// Log gets one V(1) line for each connection closed because of what it sent, and
 	// every error that has no code of its own. The zero value discards.
 	Log logr.Logger
@@ -89,13 +96,18 @@ func (s *Server) start() (*serving, error) {
 	if s.Partition == nil {
 		return nil, errors.New("kafka.Server needs a Partition")
 	}
+	if s.Listener == External && s.Advertised == nil {
+		return nil, errors.New("kafka.Server needs to know what an external listener advertises")
+	}
 	limits, err := s.Limits.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	sv := &serving{
-		Server: s, limits: limits, metrics: s.Metrics.of(s.Listener),
-		budget: semaphore.NewWeighted(limits.MaxInFlightBytes),
+		Server: s, limits: limits, metrics: s.Metrics.of(s.Listener), budget: s.Budget,
+	}
+	if sv.budget == nil {
+		sv.budget = semaphore.NewWeighted(limits.MaxInFlightBytes)
 	}
 	for _, a := range apis {
 		if a.servedOn(s.Listener) {
@@ -147,12 +159,4 @@ func (sv *serving) serveConn(ctx context.Context, nc net.Conn) {
 		defer sv.metrics.connections.Dec()
 		newConn(sv, nc).run(ctx)
 	})
-}
-
-// port is the port of a replica's address that belongs to the listener.
-func (s *Server) port(a epoch.Address) int32 {
-	if s.Listener == Replication {
-		return a.ReplicationPort
-	}
-	return a.ClientPort
 }

@@ -25,8 +25,20 @@ func (n *Node) NoteDamage(err error) {
 	n.settle()
 }
 
+// NoteDeaf is told whether a listener for clients outside of the cluster that should be open
+// is not. The replica says so, and works on for all the others.
+func (n *Node) NoteDeaf(deaf bool) {
+	if n.failed != nil || n.deaf == deaf {
+		return
+	}
+	n.deaf = deaf
+	n.tellTrouble()
+	n.core.Tick(n.cfg.Now())
+	n.settle()
+}
+
 func (n *Node) tellTrouble() {
-	n.core.NoteTrouble(epoch.Trouble{Full: n.space.full, Damaged: n.damage != nil})
+	n.core.NoteTrouble(epoch.Trouble{Full: n.space.full, Damaged: n.damage != nil, Deaf: n.deaf})
 }
 
 // leaveForDamage ends a replica with a damaged log, once it does not lead and is not

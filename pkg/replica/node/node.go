@@ -36,6 +36,7 @@ type Node struct {
 	failed      error // the volume is not to be trusted any more, or the process is to end
 	space       space
 	damage      error // what a read has found in the log; nil while it has found nothing
+	deaf        bool  // a listener for clients outside of the cluster is not open
 	recordError error // the last failure to reach the record
 
 	stopping bool

@@ -28,8 +28,11 @@ import (
 type Options struct {
 	DataDir string
 	Topic   string
-	// Listen is host:port for clients; the host is also what clients are told.
-	Listen     string
+	// Listen is host:port for clients.
+	Listen string
+	// Advertise is the host:port that clients are told, as behind a proxy or in a container; what
+	// is listened on when empty.
+	Advertise  string
 	HTTPListen string
 	// FlushNever leaves it to the kernel when data become durable.
 	FlushNever bool
@@ -44,7 +47,7 @@ func Config(o Options, logger logr.Logger) (replica.Config, func(), error) {
 	if !topicName.MatchString(o.Topic) || o.Topic == "." || o.Topic == ".." {
 		return replica.Config{}, nil, fmt.Errorf("--topic %q: use 1 to 249 of a-z, A-Z, 0-9, dot, underscore and hyphen", o.Topic)
 	}
-	address, err := advertised(o.Listen)
+	address, err := advertised(o)
 	if err != nil {
 		return replica.Config{}, nil, err
 	}
@@ -66,21 +69,44 @@ func Config(o Options, logger logr.Logger) (replica.Config, func(), error) {
 	}, func() { _ = records.Close() }, nil
 }
 
-// advertised is the address that clients are told: the one that is listened on, or
-// this host's name where that is all addresses.
-func advertised(listen string) (epoch.Address, error) {
-	host, port, err := net.SplitHostPort(listen)
+// advertised is the address that clients are told: as it was given, else the one that is
+// listened on, or this host's name where that is all addresses.
+func advertised(o Options) (epoch.Address, error) {
+	address, err := parseAddress("--listen", o.Listen)
 	if err != nil {
-		return epoch.Address{}, fmt.Errorf("--listen %q: use host:port, such as 127.0.0.1:9092", listen)
+		return epoch.Address{}, err
+	}
+	if o.Advertise != "" {
+		if address, err = parseAddress("--advertise", o.Advertise); err != nil {
+			return epoch.Address{}, err
+		}
+		if everywhere(address.Host) {
+			return epoch.Address{}, fmt.Errorf("--advertise %q: clients need the name or the address of one host", o.Advertise)
+		}
+		return address, nil
+	}
+	if everywhere(address.Host) {
+		if address.Host, err = os.Hostname(); err != nil {
+			return epoch.Address{}, fmt.Errorf("--listen %q: find this host's name: %w", o.Listen, err)
+		}
+	}
+	return address, nil
+}
+
+// everywhere reports a host that stands for all addresses of this machine.
+func everywhere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+func parseAddress(flag, text string) (epoch.Address, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return epoch.Address{}, fmt.Errorf("%s %q: use host:port, such as 127.0.0.1:9092 or [::1]:9092", flag, text)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return epoch.Address{}, fmt.Errorf("--listen %q: %q is not a port", listen, port)
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		if host, err = os.Hostname(); err != nil {
-			return epoch.Address{}, fmt.Errorf("--listen %q: find this host's name: %w", listen, err)
-		}
+		return epoch.Address{}, fmt.Errorf("%s %q: %q is not a port", flag, text, port)
 	}
 	return epoch.Address{Host: host, ClientPort: int32(n)}, nil
 }

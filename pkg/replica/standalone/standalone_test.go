@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -93,11 +94,34 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 		"no port":             {func(o *Options) { o.Listen = "localhost" }, "--listen"},
 		"port 0":              {func(o *Options) { o.Listen = "localhost:0" }, "--listen"},
 		"port that is a name": {func(o *Options) { o.Listen = "localhost:kafka" }, "--listen"},
+		"IPv6 unbracketed":    {func(o *Options) { o.Listen = "::1:9092" }, "--listen"},
+		"all addresses told":  {func(o *Options) { o.Advertise = "[::]:9092" }, "--advertise"},
+		"no port told":        {func(o *Options) { o.Advertise = "kafka.example.com" }, "--advertise"},
 	} {
 		o := good
 		tc.change(&o)
 		if _, _, err := Config(o, logr.Discard()); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want an error that names %s", name, err, tc.want)
+		}
+	}
+}
+
+func TestWhatClientsAreTold(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ listen, advertise, host string }{
+		{"127.0.0.1:9092", "", "127.0.0.1"}, {"[::1]:9092", "", "::1"}, {"[::]:9092", "", name}, {":9092", "", name},
+		{"0.0.0.0:9092", "kafka.example.com:9092", "kafka.example.com"}, {"127.0.0.1:1", "[2001:db8::1]:9092", "2001:db8::1"},
+	} {
+		cfg, closeStore, err := Config(Options{DataDir: t.TempDir(), Topic: "orders", Listen: tc.listen, Advertise: tc.advertise}, logr.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeStore()
+		if got := cfg.Address; got.Host != tc.host || got.ClientPort != 9092 || cfg.ClientListen != tc.listen {
+			t.Errorf("--listen %s --advertise %q: listens on %s, tells %+v", tc.listen, tc.advertise, cfg.ClientListen, got)
 		}
 	}
 }

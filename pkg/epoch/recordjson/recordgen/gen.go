@@ -84,7 +84,7 @@ func Progress(rng *rand.Rand, n int) epoch.Progress {
 		p.Replicas = append(p.Replicas, epoch.ReplicaProgress{
 			ID: epoch.ReplicaID(id), LogEndOffset: epoch.Offset(rng.Int64()),
 			HighWatermark: epoch.Offset(rng.Int64()), LeaderEpoch: epoch.LeaderEpoch(rng.Int32()), Session: epoch.Session(rng.Int64N(100)),
-			Live: rng.IntN(2) == 0, BytesBehind: rng.Int64(), Trouble: epoch.Trouble{Full: rng.IntN(2) == 0, Damaged: rng.IntN(2) == 0},
+			Live: rng.IntN(2) == 0, BytesBehind: rng.Int64(), Trouble: epoch.Trouble{Full: rng.IntN(2) == 0, Damaged: rng.IntN(2) == 0, Deaf: rng.IntN(2) == 0},
 		})
 	}
 	return p
