@@ -139,12 +139,10 @@ func (w *simWorld) newOperatorAs(as *rest.Config) *operator {
 	recorder := events.NewFakeRecorder(10000)
 	r := &Reconciler{
 		Client: api, APIReader: api, Leases: leases, Events: recorder,
-		Defaults:  ReplicaDefaults{Image: "example.test/tidemark:1"},
-		clock:     newReadableClock(func(context.Context) error { return nil }),
-		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
+		Defaults: ReplicaDefaults{Image: "example.test/tidemark:1"},
+		memory:   newMemory(func(context.Context) error { return nil }),
 	}
-	r.clock.now, r.sightings.now, r.pace.now, r.rounds.now = clock.now, clock.now, clock.now, clock.now
-	r.heartbeats = newHeartbeats(r.clock)
+	r.clock.now, r.sightings.now, r.pace.now, r.rounds.now, r.copies.now = clock.now, clock.now, clock.now, clock.now, clock.now
 	return &operator{Reconciler: r, wire: line, events: recorder}
 }
 

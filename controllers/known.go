@@ -41,11 +41,3 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 		r.forgetUID(uid)
 	}
 }
-
-func (r *Reconciler) forgetUID(uid types.UID) {
-	r.heartbeats.forget(uid)
-	r.sightings.forget(uid)
-	r.pace.forget(uid)
-	r.rounds.forget(uid)
-	r.copies.forget(uid)
-}

@@ -64,6 +64,11 @@ type Observation struct {
 	Desired Desired
 	// Foreign names the objects that are in the way and not ours.
 	Foreign []string
+	// Taken names those in the way of a listener only: replicas can do without.
+	Taken []string
+	// NodeAddresses holds the addresses of nodes that run replicas, as far as the operator may
+	// know them and a listener asks for them.
+	NodeAddresses map[string][]corev1.NodeAddress
 
 	// Silence is for how long this process has seen no heartbeat of the leader, not
 	// counting time in which the API could not be read.

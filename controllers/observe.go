@@ -49,6 +49,9 @@ func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 	if err := r.observeHomes(ctx, o); err != nil {
 		return nil, err
 	}
+	if err := r.observeNodeAddresses(ctx, o); err != nil {
+		return nil, err
+	}
 	r.observeTimes(o)
 	return o, nil
 }
@@ -173,8 +176,9 @@ func (r *Reconciler) claims(ctx context.Context, from client.Reader, rp *v1alpha
 	return claims, nil
 }
 
-func listOurs(ctx context.Context, from client.Reader, rp *v1alpha1.ReplicatedPartition, list client.ObjectList) error {
-	err := from.List(ctx, list, client.InNamespace(rp.Namespace), client.MatchingLabels{v1alpha1.LabelPartition: rp.Name})
+func listOurs(ctx context.Context, from client.Reader, rp *v1alpha1.ReplicatedPartition, list client.ObjectList, opts ...client.ListOption) error {
+	opts = append(opts, client.InNamespace(rp.Namespace), client.MatchingLabels{v1alpha1.LabelPartition: rp.Name})
+	err := from.List(ctx, list, opts...)
 	if err != nil {
 		return fmt.Errorf("list objects of partition %s/%s: %w", rp.Namespace, rp.Name, err)
 	}
@@ -197,20 +201,55 @@ func (r *Reconciler) observeChildren(ctx context.Context, o *Observation) error 
 			return fmt.Errorf("read %s: %w", describe(want), err)
 		}
 		if !o.ours(live) {
-			o.addForeign(describe(want))
+			if want.GetLabels()[v1alpha1.LabelListener] != "" {
+				o.Taken = append(o.Taken, describe(want))
+			} else {
+				o.addForeign(describe(want))
+			}
 			continue
 		}
 		o.Children[i] = live
-		if claim, ok := live.(*corev1.PersistentVolumeClaim); ok {
-			growOnly(want.(*corev1.PersistentVolumeClaim), claim)
+		switch live := live.(type) {
+		case *corev1.PersistentVolumeClaim:
+			growOnly(want.(*corev1.PersistentVolumeClaim), live)
+		case *corev1.Service:
+			settleFamilies(want.(*corev1.Service), live)
 		}
 	}
 	return r.observeSurplus(ctx, o)
 }
 
-// observeSurplus finds the budget of a partition that is to have none: it would
-// block every drain.
+// observeSurplus finds what is ours and not wanted any more.
 func (r *Reconciler) observeSurplus(ctx context.Context, o *Observation) error {
+	if err := r.observeSurplusServices(ctx, o); err != nil {
+		return err
+	}
+	return r.observeSurplusBudget(ctx, o)
+}
+
+// observeSurplusServices finds those of listeners and replicas that are gone.
+func (r *Reconciler) observeSurplusServices(ctx context.Context, o *Observation) error {
+	var list corev1.ServiceList
+	if err := listOurs(ctx, r.Client, o.Partition, &list, client.HasLabels{v1alpha1.LabelListener}); err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, want := range o.Desired.Children {
+		if s, ok := want.(*corev1.Service); ok {
+			wanted[s.Name] = true
+		}
+	}
+	for i := range list.Items {
+		if s := &list.Items[i]; !wanted[s.Name] && o.ours(s) && s.DeletionTimestamp == nil {
+			o.Surplus = append(o.Surplus, s)
+		}
+	}
+	return nil
+}
+
+// observeSurplusBudget finds the budget of a partition that is to have none: it would
+// block every drain.
+func (r *Reconciler) observeSurplusBudget(ctx context.Context, o *Observation) error {
 	if renderBudget(o.Partition, o.hosted()) != nil {
 		return nil
 	}

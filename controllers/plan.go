@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,6 +220,7 @@ func MakePlan(o *Observation) Plan {
 	planPods(o, &p)
 	planClaims(o, &p)
 	planCopying(o, &p)
+	planListeners(o, &p)
 	p.note(metav1.ConditionFalse, v1alpha1.ReasonComplete, "everything is as the spec says")
 	return p
 }
@@ -278,10 +280,5 @@ func planChildren(o *Observation, p *Plan) {
 }
 
 func (o *Observation) isForeign(obj client.Object) bool {
-	for _, f := range o.Foreign {
-		if f == describe(obj) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.Foreign, describe(obj)) || slices.Contains(o.Taken, describe(obj))
 }

@@ -30,13 +30,7 @@ type Reconciler struct {
 	// Defaults are the operator's choices for all partitions.
 	Defaults ReplicaDefaults
 
-	clock      *readableClock
-	heartbeats *heartbeats
-	sightings  *sightings
-	pace       *pace
-	known      *known
-	rounds     *rounds
-	copies     *copies
+	memory
 }
 
 // The roles that the operator needs. The chart's role is compared with these.
@@ -48,7 +42,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list
-// +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update

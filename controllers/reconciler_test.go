@@ -19,11 +19,9 @@ func newTestReconciler(t *testing.T) *Reconciler {
 	t.Helper()
 	r := &Reconciler{
 		Client: cluster.api, APIReader: cluster.api, Leases: cluster.leases, Events: events.NewFakeRecorder(100),
-		Defaults:  ReplicaDefaults{Image: "example.test/tidemark:1"},
-		clock:     newReadableClock(func(context.Context) error { return nil }),
-		sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
+		Defaults: ReplicaDefaults{Image: "example.test/tidemark:1"},
+		memory:   newMemory(func(context.Context) error { return nil }),
 	}
-	r.heartbeats = newHeartbeats(r.clock)
 	return r
 }
 

@@ -43,6 +43,9 @@ func Render(rp *v1alpha1.ReplicatedPartition, r epoch.Record, d ReplicaDefaults)
 	if b := renderBudget(rp, r); b != nil {
 		want.Children = append(want.Children, b)
 	}
+	for _, s := range renderListeners(rp, r) {
+		want.Children = append(want.Children, s)
+	}
 	for _, p := range r.Replicas {
 		want.Children = append(want.Children, renderClaim(rp, r, p))
 		pod := renderPod(rp, p.ID, d)

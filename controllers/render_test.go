@@ -38,6 +38,18 @@ func TestRenderGolden(t *testing.T) {
 			rp.Spec.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
 				{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
 		}, ReplicaDefaults{Image: "example.test/tidemark:1", PullPolicy: corev1.PullNever, PullSecrets: []string{"registry"}}},
+		{"listeners", func(rp *v1alpha1.ReplicatedPartition) {
+			rp.Spec.Replicas = 2
+			port, class := int32(31001), "internal"
+			rp.Spec.Listeners = []v1alpha1.ListenerSpec{
+				{Name: "external", Type: v1alpha1.ListenerNodePort, Port: 9094, ExternalTrafficPolicy: "Local",
+					Replicas: []v1alpha1.ListenerReplica{{ID: 1, NodePort: &port, AdvertisedHost: "kafka-1.example.com"}}},
+				{Name: "lb", Type: v1alpha1.ListenerLoadBalancer, Port: 9095, LoadBalancerClass: &class, LoadBalancerSourceRanges: []v1alpha1.SourceRange{"2001:db8::/32"},
+					IPFamilyPolicy: "PreferDualStack", IPFamilies: []v1alpha1.IPFamily{"IPv6"}, Annotations: map[string]v1alpha1.AnnotationValue{"example.com/a": "all", "example.com/b": "all"},
+					Replicas:  []v1alpha1.ListenerReplica{{ID: 0, Annotations: map[string]v1alpha1.AnnotationValue{"example.com/a": "own"}}},
+					Bootstrap: &v1alpha1.ListenerBootstrap{Annotations: map[string]v1alpha1.AnnotationValue{"example.com/a": "first"}}},
+			}
+		}, ReplicaDefaults{Image: "example.test/tidemark:1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rp := defaulted()

@@ -95,9 +95,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: bounded{mgr.GetClient(), callTimeout}, APIReader: boundedReader{mgr.GetAPIReader(), callTimeout}, Leases: leases,
 		Events: mgr.GetEventRecorder(v1alpha1.ManagerName), Defaults: o.Defaults,
-		clock: newReadableClock(canRead(mgr.GetAPIReader(), o.Namespaces)), sightings: newSightings(), pace: newPace(), known: newKnown(), rounds: newRounds(), copies: newCopies(),
+		memory: newMemory(canRead(mgr.GetAPIReader(), o.Namespaces)),
 	}
-	r.heartbeats = newHeartbeats(r.clock)
 	if err := mgr.Add(r.clock); err != nil {
 		return fmt.Errorf("add the clock: %w", err)
 	}
@@ -124,7 +123,7 @@ func (r *Reconciler) watch(mgr ctrl.Manager, o Options) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 		})
 	for _, kind := range childKinds() {
-		b = b.Watches(kind, byPartitionLabel, builder.WithPredicates(contentChanged))
+		b = b.Watches(kind, byPartitionLabel, builder.WithPredicates(predicate.Or(contentChanged, ingressChanged)))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -23,6 +23,7 @@ func project(o *Observation, progress Progress) v1alpha1.ReplicatedPartitionStat
 	if o.RecordState == RecordPresent {
 		projectRecord(o, &s)
 		projectProgress(o, &s)
+		s.Listeners = o.viewListeners().Listeners
 	}
 	setConditions(o, &s, progress)
 	return s
@@ -124,15 +125,17 @@ func projectReplicas(o *Observation) []v1alpha1.ReplicaStatus {
 }
 
 func tellTrouble(t epoch.Trouble) string {
-	switch {
-	case t.Damaged && t.Full:
-		return "the log is damaged and the volume is full"
-	case t.Damaged:
-		return "the log is damaged"
-	case t.Full:
-		return "the volume is full"
+	var all []string
+	if t.Damaged {
+		all = append(all, "the log is damaged")
 	}
-	return ""
+	if t.Full {
+		all = append(all, "the volume is full")
+	}
+	if t.Deaf {
+		all = append(all, "a listener for clients outside of the cluster is not open, see its log")
+	}
+	return strings.Join(all, " and ")
 }
 
 func (o *Observation) role(q epoch.Replica) v1alpha1.ReplicaRole {

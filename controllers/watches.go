@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -39,6 +40,13 @@ var deletionBegan = predicate.NewPredicateFuncs(func(obj client.Object) bool { r
 // contentChanged ignores the writes of other controllers to the status of children.
 var contentChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !reflect.DeepEqual(substance(e.ObjectOld), substance(e.ObjectNew))
+}}
+
+// ingressChanged wakes for the address that a load balancer got.
+var ingressChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	old, ok1 := e.ObjectOld.(*corev1.Service)
+	now, ok2 := e.ObjectNew.(*corev1.Service)
+	return ok1 && ok2 && !reflect.DeepEqual(old.Status.LoadBalancer, now.Status.LoadBalancer)
 }}
 
 // substance is an object without its status and the API server's bookkeeping.
