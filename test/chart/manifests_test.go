@@ -150,7 +150,7 @@ func TestOptionalObjectsAreValid(t *testing.T) {
 	}
 	makeNamespaces(t, "optional")
 	args := append([]string{"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=a", "networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8",
-		"networkPolicy.namespaces={optional}"}, everything...)
+		"networkPolicy.listenerPorts={9094,9095}", "networkPolicy.listenersFrom[0].ipBlock.cidr=2001:db8::/32", "networkPolicy.namespaces={optional}"}, everything...)
 	for k, o := range render(t, chartDir, args...) {
 		if k := o.GetKind(); k != "NetworkPolicy" && k != "ConfigMap" {
 			continue

@@ -35,6 +35,32 @@ func TestEveryOptionMakesItsObjects(t *testing.T) {
 	}
 }
 
+// Replicas' pods do not name the ports of listeners, and a policy that names none closes them.
+func TestPolicyOpensThePortsOfListeners(t *testing.T) {
+	const name = "NetworkPolicy tidemark-system/tidemark-replicas"
+	ports := func(args ...string) (opened []string) {
+		rules, _, err := unstructured.NestedSlice(render(t, chartDir, append(args, "networkPolicy.enabled=true")...).must(t, name).Object, "spec", "ingress")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rules {
+			for _, p := range r.(map[string]any)["ports"].([]any) {
+				opened = append(opened, fmt.Sprint(p.(map[string]any)["port"], " from ", r.(map[string]any)["from"]))
+			}
+		}
+		return opened
+	}
+	if got := ports(); len(got) != 3 {
+		t.Errorf("open by default: %q", got)
+	}
+	got := ports("networkPolicy.listenerPorts={9094,9095}", "networkPolicy.listenersFrom[0].ipBlock.cidr=192.0.2.0/24")
+	for _, want := range []string{"9094 from [map[ipBlock:map[cidr:192.0.2.0/24]]]", "9095 from [map[ipBlock:map[cidr:192.0.2.0/24]]]", "tcp-kafka from <nil>"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("not open: %s; but %q", want, got)
+		}
+	}
+}
+
 func TestNamespacedModeHasNothingOfTheCluster(t *testing.T) {
 	all := render(t, chartDir, append([]string{"watchNamespaces={shop,mail}", "crd.enabled=false"}, everything...)...)
 	for k, o := range all {

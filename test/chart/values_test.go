@@ -34,6 +34,8 @@ func TestWrongValuesAreRefusedWithTheirName(t *testing.T) {
 		{"crd.enabled=perhaps", "crd/enabled"},
 		{"rbac.aggregate=perhaps", "rbac/aggregate"},
 		{"networkPolicy.clientsFrom[0].namespace=x", "namespace"},
+		{"networkPolicy.listenerPorts={443}", "networkPolicy/listenerPorts/0"},
+		{"networkPolicy.listenersFrom[0].ipBlock.except={x}", "cidr"},
 		{"networkPolicy.metricsFrom[0].ipBlock.except={x}", "cidr"},
 		{"metrics.serviceMonitor.enable=true", "enable"},
 		{"metrics.podMonitor.interval=often", "metrics/podMonitor/interval"},
