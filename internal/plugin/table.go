@@ -35,6 +35,11 @@ func statusText(rp *v1alpha1.ReplicatedPartition, name string, width int) string
 	}, width-2) {
 		write("  " + line)
 	}
+	for _, l := range s.Listeners {
+		for _, part := range wrap("listener "+l.Name+" "+orUnknown(strings.ReplaceAll(l.BootstrapServers, ",", ", ")), width-2) {
+			write("  " + part)
+		}
+	}
 	for _, line := range replicaTable(rp, width) {
 		write(line)
 	}
