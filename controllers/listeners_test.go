@@ -372,6 +372,7 @@ func TestListenerOfLoadBalancers(t *testing.T) {
 		l.IPFamilyPolicy, l.IPFamilies = "PreferDualStack", []v1alpha1.IPFamily{"IPv4"} // the cluster has no other
 		l.Annotations = map[string]v1alpha1.AnnotationValue{"example.com/kind": "inner"}
 		rp.Spec.Listeners = []v1alpha1.ListenerSpec{l}
+		rp.Spec.LeaderElection.LeaseDurationSeconds = 300 // nothing but the Services wakes the operator
 	})
 	live := []epoch.ReplicaID{0, 1, 2}
 	for id := range 3 {
