@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +32,11 @@ func (r *Reconciler) apply(ctx context.Context, o *Observation, p Plan) outcome 
 	var out outcome
 	for _, a := range p.Actions {
 		stop, err := r.carryOut(ctx, o, a, &out)
+		if refused(err) {
+			reason := reasonOf(err)
+			out.refuse(&Progress{Status: metav1.ConditionFalse, Reason: reason, Message: err.Error() + remedies[reason]})
+			err = nil
+		}
 		if err != nil && out.err == nil {
 			out.err = err
 		}
@@ -94,7 +100,12 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 	case Remove:
 		return false, r.deleteExactly(ctx, a.Object)
 	case CreatePod:
-		return false, r.createPod(ctx, o, a)
+		err := r.createPod(ctx, o, a)
+		if refused(err) {
+			out.refuse(tellRefusal(o.Desired.Pods[a.ID], reasonOf(err), err))
+			err = nil
+		}
+		return false, err
 	case DeletePod:
 		return false, r.deletePod(ctx, o, a)
 	case DeleteClaim:
@@ -116,17 +127,22 @@ func ignoreOvertaken(err error) error {
 // classify keeps a refusal of the API server for the status, where repeating it
 // would not help.
 func (out *outcome) classify(a Apply, err error) error {
-	if err == nil || !(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+	if !refused(err) {
 		return err
 	}
-	reason := v1alpha1.ReasonApplyFailed
-	if a.Live != nil && a.Desired.GetObjectKind().GroupVersionKind().Kind == "PersistentVolumeClaim" {
+	reason := reasonOf(err)
+	if _, claim := a.Desired.(*corev1.PersistentVolumeClaim); claim && a.Live != nil && reason == v1alpha1.ReasonApplyFailed {
 		reason = v1alpha1.ReasonStorageResizeRefused
 	}
-	if out.refused == nil {
-		out.refused = &Progress{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf("%s was refused: %v", describe(a.Desired), err)}
-	}
+	out.refuse(tellRefusal(a.Desired, reason, err))
 	return nil
+}
+
+// refuse keeps the first refusal.
+func (out *outcome) refuse(p *Progress) {
+	if out.refused == nil {
+		out.refused = p
+	}
 }
 
 // progress is the plan's, unless something went wrong in applying it.
@@ -135,7 +151,8 @@ func (out *outcome) progress(p Plan) Progress {
 	case out.refused != nil:
 		return *out.refused
 	case out.err != nil && !isConflict(out.err):
-		return Progress{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonApplyFailed, Message: out.err.Error()}
+		reason := reasonOf(out.err)
+		return Progress{Status: metav1.ConditionFalse, Reason: reason, Message: out.err.Error() + remedies[reason]}
 	}
 	return p.Progress
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (w *simWorld) settle(o *operator, c *crashed, done func() string) error {
 	quiet := 0
 	for range 400 {
 		moved := w.step()
-		before := o.wire.written()
+		before := o.wire.taken()
 		res, err := o.look(w.ctx(), w.request())
 		if c != nil && c.dead() {
 			return nil
@@ -36,7 +37,7 @@ func (w *simWorld) settle(o *operator, c *crashed, done func() string) error {
 		if err != nil {
 			last = err.Error()
 		}
-		switch wrote := o.wire.written() != before; {
+		switch wrote := o.wire.taken() != before; {
 		case moved || wrote || err != nil:
 			quiet = 0
 			continue
@@ -331,7 +332,7 @@ func difference(want, got string) string {
 // forget deletes what a run leaves, so that a hundred runs do not fill the API server.
 func (w *simWorld) forget() {
 	for _, obj := range []client.Object{&v1alpha1.ReplicatedPartition{}, &corev1.Pod{}} {
-		_ = w.api.DeleteAllOf(w.ctx(), obj, client.InNamespace(w.rp.Namespace), client.GracePeriodSeconds(0))
+		_ = w.api.DeleteAllOf(context.Background(), obj, client.InNamespace(w.rp.Namespace), client.GracePeriodSeconds(0))
 	}
 }
 

@@ -52,6 +52,10 @@ func (c *reads) over(next http.RoundTripper) http.RoundTripper {
 		if err != nil {
 			return nil, err
 		}
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
+			resp.Body = io.NopCloser(bytes.NewReader(body))
+			return resp, nil
+		}
 		c.mu.Lock()
 		c.answers[key] = answer{kind, resp, body}
 		c.mu.Unlock()
@@ -70,6 +74,12 @@ func (c *reads) get(key string) (*http.Response, bool) {
 	resp := *a.resp
 	resp.Body = io.NopCloser(bytes.NewReader(a.body))
 	return &resp, true
+}
+
+func (c *reads) dropAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.answers)
 }
 
 func (c *reads) drop(kind string) {

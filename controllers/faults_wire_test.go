@@ -19,6 +19,8 @@ type wire struct {
 	mu     sync.Mutex
 	writes int
 	reads  int
+	// landed counts the writes that the API server took.
+	landed int
 }
 
 // meddling is what a test does to requests on a wire.
@@ -29,7 +31,15 @@ var errCut = errors.New("the wire was cut")
 // carry brings one request to the API server, or not.
 func (w *wire) carry(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	n := w.count(req)
-	send := func() (*http.Response, error) { return next.RoundTrip(req) }
+	send := func() (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if n > 0 && err == nil && resp.StatusCode < http.StatusBadRequest {
+			w.mu.Lock()
+			w.landed++
+			w.mu.Unlock()
+		}
+		return resp, err
+	}
 	if w.meddle == nil {
 		return send()
 	}
@@ -51,6 +61,12 @@ func (w *wire) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
+}
+
+func (w *wire) taken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.landed
 }
 
 // tries is how much was sent, or was to be.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +50,9 @@ type simWorld struct {
 	local bool
 	// mayGo names the claims that may be deleted.
 	mayGo map[string]bool
+	// starts is asked before a container starts; it may say something in the pod's status
+	// instead. nil starts all.
+	starts func(*corev1.Pod) bool
 	// roll allows one pod at a time to be away.
 	roll bool
 
@@ -282,9 +286,16 @@ func (w *simWorld) kubelet(pod *corev1.Pod, claims []corev1.PersistentVolumeClai
 		return true
 	}
 	claim := claimOf(pod, claims)
+	was := pod.DeepCopy()
 	switch {
 	case podTerminal(pod):
 		return false
+	case w.starts != nil && (p == nil || p.dead) && !w.starts(pod):
+		if equality.Semantic.DeepEqual(was.Status, pod.Status) {
+			return false
+		}
+		w.must(w.api.Status().Update(w.ctx(), pod))
+		return true
 	case pod.Spec.NodeName == "":
 		if claim == nil || claim.DeletionTimestamp != nil {
 			return false // the scheduler waits for it

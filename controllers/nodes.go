@@ -32,7 +32,7 @@ type home struct {
 }
 
 // observeHomes looks at the nodes of the replicas that are not well. An operator without
-// the permission to read nodes and volumes replaces nothing.
+// the permission to read nodes and volumes replaces nothing, and says so.
 func (r *Reconciler) observeHomes(ctx context.Context, o *Observation) error {
 	o.Homes = map[epoch.ReplicaID]home{}
 	for _, q := range o.Record.Replicas {
@@ -42,6 +42,7 @@ func (r *Reconciler) observeHomes(ctx context.Context, o *Observation) error {
 		}
 		h, err := r.homeOf(ctx, claim, o.Pods[q.ID])
 		if apierrors.IsForbidden(err) {
+			o.HomesHidden = err.Error()
 			return nil
 		}
 		if err != nil {

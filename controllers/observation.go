@@ -46,6 +46,10 @@ type Observation struct {
 	// while this one has no record yet.
 	Kept map[epoch.ReplicaID]*corev1.PersistentVolumeClaim
 
+	// TopicHolder names another partition of the namespace that has the topic already; it is
+	// looked for only while there is no record, and "" if there is none.
+	TopicHolder string
+
 	// Round is the round of reports that this process has begun, empty without one.
 	Round epoch.ChangeID
 
@@ -55,6 +59,8 @@ type Observation struct {
 	Claims map[epoch.ReplicaID]*corev1.PersistentVolumeClaim
 	// Homes holds the nodes of replicas that are not well and whose volume cannot leave.
 	Homes map[epoch.ReplicaID]home
+	// HomesHidden says why they could not be looked at, "" if they could.
+	HomesHidden string
 	// Children holds what exists of the objects in Desired.Children, same order; nil
 	// where there is none.
 	Children []client.Object

@@ -29,7 +29,9 @@ func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartiti
 	}
 	var err error
 	if o.RecordState == RecordMissing && rp.Status.TopicID == "" {
-		o.Kept, err = r.claims(ctx, r.Client, rp)
+		if o.TopicHolder, err = r.topicHolder(ctx, rp); err == nil {
+			o.Kept, err = r.claims(ctx, r.Client, rp)
+		}
 	}
 	if err != nil || o.RecordState != RecordPresent {
 		return o, err

@@ -219,6 +219,7 @@ func MakePlan(o *Observation) Plan {
 	planReplacements(o, &p)
 	planPods(o, &p)
 	planClaims(o, &p)
+	planVolumes(o, &p)
 	planCopying(o, &p)
 	planListeners(o, &p)
 	p.note(metav1.ConditionFalse, v1alpha1.ReasonComplete, "everything is as the spec says")

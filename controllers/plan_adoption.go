@@ -49,6 +49,9 @@ func adoptRequest(rp *v1alpha1.ReplicatedPartition) (adoption, error) {
 func planFirstRecord(o *Observation, p *Plan) {
 	q, err := adoptRequest(o.Partition)
 	switch doomed := doomedClaims(o.Partition, o.Kept); {
+	case o.TopicHolder != "":
+		p.recheck(foreignRecheck)
+		p.note(metav1.ConditionFalse, v1alpha1.ReasonTopicTaken, "%s", o.tellTopicTaken())
 	case err != nil:
 		p.note(metav1.ConditionFalse, v1alpha1.ReasonRequestInvalid, "%s", err)
 	case len(doomed) > 0:

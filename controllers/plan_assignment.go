@@ -23,8 +23,10 @@ func planAssignment(o *Observation, p *Plan) {
 		p.add(a)
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonReassigning, "changing the assignment from %v to %v", assigned(o.Record), a.Target)
 	case errors.As(err, &refusal):
+		planTrouble(o, p) // which is why, as a rule
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonWaitingForReplicas, "the assignment cannot be changed yet: %s", refusal.Message)
 	case errors.Is(err, epoch.ErrNoChange):
+		planTrouble(o, p)
 		noteAdding(o, p)
 	}
 }
@@ -32,8 +34,8 @@ func planAssignment(o *Observation, p *Plan) {
 func noteAdding(o *Observation, p *Plan) {
 	for _, q := range o.Record.Replicas {
 		if q.Adding {
-			p.note(metav1.ConditionTrue, v1alpha1.ReasonReassigning, "%s was added and is not in sync yet%s%s",
-				o.Partition.ReplicaName(int32(q.ID)), because(podTrouble(o.Pods[q.ID])), o.tellCopying(q.ID))
+			p.note(metav1.ConditionTrue, v1alpha1.ReasonReassigning, "%s was added and is not in sync yet%s",
+				o.Partition.ReplicaName(int32(q.ID)), o.tellCopying(q.ID))
 			return
 		}
 	}

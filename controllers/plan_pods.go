@@ -40,7 +40,7 @@ func planPods(o *Observation, p *Plan) {
 	planRoll(o, p)
 	for _, q := range o.Record.Replicas {
 		if pod := o.Pods[q.ID]; pod != nil && !podReady(pod) {
-			p.note(metav1.ConditionTrue, v1alpha1.ReasonWaitingForReplicas, "the pod %s is not ready yet", pod.Name)
+			p.note(metav1.ConditionTrue, v1alpha1.ReasonWaitingForReplicas, "the pod %s is not ready yet%s", pod.Name, o.tellHidden())
 		}
 	}
 }
@@ -106,4 +106,12 @@ func sortedIDs[T any](m map[epoch.ReplicaID]T) []epoch.ReplicaID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// tellHidden says that a lost node would not be noticed.
+func (o *Observation) tellHidden() string {
+	if o.HomesHidden == "" {
+		return ""
+	}
+	return "; whether its node is lost cannot be told, and it is not replaced by itself: " + o.HomesHidden
 }

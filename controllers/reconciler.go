@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +31,9 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Defaults are the operator's choices for all partitions.
 	Defaults ReplicaDefaults
+
+	// indexed tells that Client finds partitions by topicIndex.
+	indexed bool
 
 	memory
 }
@@ -60,6 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.known.meet(req.NamespacedName, rp.UID, r.forgetUID)
 	o, err := r.observe(ctx, &rp)
+	if apierrors.IsForbidden(err) {
+		return r.showBlind(ctx, &rp, err)
+	}
 	if err != nil {
 		return quietly(ctx, err)
 	}
@@ -90,9 +98,24 @@ func (r *Reconciler) show(ctx context.Context, o *Observation, plan Plan, out ou
 	return ctrl.Result{RequeueAfter: plan.Recheck}, nil
 }
 
-// refusedRecheck is how often an object is offered again that the API server refused
-// for good: quotas and storage classes change without an event for us.
-const refusedRecheck = 5 * time.Minute
+// showBlind tells that the operator may not read what it has to. What the status said of the
+// partition stays: it may well go on serving.
+func (r *Reconciler) showBlind(ctx context.Context, rp *v1alpha1.ReplicatedPartition, why error) (ctrl.Result, error) {
+	status := *rp.Status.DeepCopy()
+	reason := reasonOf(why)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: reason,
+		Message: truncate(why.Error()+remedies[reason], 32768), ObservedGeneration: rp.Generation,
+	})
+	if _, err := r.writeStatus(ctx, rp, status); err != nil {
+		return quietly(ctx, err)
+	}
+	return ctrl.Result{RequeueAfter: refusedRecheck}, nil
+}
+
+// refusedRecheck is how often a request is made again that the API server refused: quotas,
+// roles and storage classes change without an event for us.
+const refusedRecheck = 30 * time.Second
 
 // conflictRecheck follows a lost race for an object, which is no error.
 const conflictRecheck = 50 * time.Millisecond

@@ -37,10 +37,12 @@ func renderClaim(rp *v1alpha1.ReplicatedPartition, r epoch.Record, p epoch.Repli
 }
 
 // growOnly keeps a claim at the size that it has when the desired one is smaller,
-// as with a claim kept from an earlier, larger partition of the same name.
+// as with a claim kept from an earlier, larger partition of the same name. Growth that has
+// not come about can be taken back: the API server allows any size above the volume's own.
 func growOnly(want, live *corev1.PersistentVolumeClaim) {
 	have := live.Spec.Resources.Requests[corev1.ResourceStorage]
-	if size := want.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(have) < 0 {
+	holds, provided := live.Status.Capacity[corev1.ResourceStorage]
+	if size := want.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(have) < 0 && (!provided || size.Cmp(holds) <= 0) {
 		want.Spec.Resources.Requests[corev1.ResourceStorage] = have
 	}
 	// The class cannot change; a default class may have been filled in since.

@@ -95,7 +95,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: bounded{mgr.GetClient(), callTimeout}, APIReader: boundedReader{mgr.GetAPIReader(), callTimeout}, Leases: leases,
 		Events: mgr.GetEventRecorder(v1alpha1.ManagerName), Defaults: o.Defaults,
-		memory: newMemory(canRead(mgr.GetAPIReader(), o.Namespaces)),
+		indexed: true, memory: newMemory(canRead(mgr.GetAPIReader(), o.Namespaces)),
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.ReplicatedPartition{}, topicIndex, indexTopic); err != nil {
+		return fmt.Errorf("index partitions by topic: %w", err)
 	}
 	if err := mgr.Add(r.clock); err != nil {
 		return fmt.Errorf("add the clock: %w", err)

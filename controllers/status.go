@@ -58,6 +58,7 @@ func projectRecord(o *Observation, s *v1alpha1.ReplicatedPartitionStatus) {
 		}
 	}
 	s.Replicas = projectReplicas(o)
+	s.StorageCapacity = o.capacity()
 }
 
 // projectProgress shows the partition's offsets. While nothing is reported, as just

@@ -54,6 +54,9 @@ func judgeAvailable(o *Observation) verdict {
 	switch o.RecordState {
 	case RecordPresent:
 	case RecordMissing:
+		if o.TopicHolder != "" {
+			return no(v1alpha1.ReasonTopicTaken, "%s", o.tellTopicTaken())
+		}
 		if o.quarantined() {
 			return no(v1alpha1.ReasonQuarantined, "%s", tellQuarantine(o.Partition, o.Kept))
 		}

@@ -116,7 +116,24 @@ func (r *Reconciler) tellTransitions(rp *v1alpha1.ReplicatedPartition, old, next
 		r.transition(rp, next.PartitionEpoch, warning, v1alpha1.EventSingleReplica, "one replica: the partition is away while its node is drained or its pod is replaced")
 	}
 	r.tellReadiness(rp, old, next)
+	r.tellStandstill(rp, old, next)
 }
+
+// tellStandstill sends an event when something comes up that keeps the operator from going
+// on, once for as long as it is the same.
+func (r *Reconciler) tellStandstill(rp *v1alpha1.ReplicatedPartition, old, next v1alpha1.ReplicatedPartitionStatus) {
+	was, is := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionProgressing), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionProgressing)
+	if is == nil || is.Status != metav1.ConditionFalse || slices.Contains(wantedStandstill, is.Reason) || was != nil && was.Reason == is.Reason {
+		return
+	}
+	if ready := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == is.Reason {
+		return // tellReadiness has told it
+	}
+	r.transition(rp, next.PartitionEpoch, warning, is.Reason, "%s", is.Message)
+}
+
+// wantedStandstill are the reasons for which Progressing is False as it should be.
+var wantedStandstill = []string{v1alpha1.ReasonComplete, v1alpha1.ReasonPaused, v1alpha1.ReasonSuspended}
 
 // tellReadiness sends an event when Ready turns, and when something comes up that
 // needs a person. The steps of a first start are no news.
@@ -137,7 +154,7 @@ func (r *Reconciler) tellReadiness(rp *v1alpha1.ReplicatedPartition, old, next v
 // needsAPerson are the reasons that do not go away by themselves.
 var needsAPerson = []string{
 	v1alpha1.ReasonRecordMissing, v1alpha1.ReasonRecordForeign, v1alpha1.ReasonRecordInvalid, v1alpha1.ReasonQuarantined,
-	v1alpha1.ReasonRecoveryRequired, v1alpha1.ReasonNameConflict,
+	v1alpha1.ReasonRecoveryRequired, v1alpha1.ReasonNameConflict, v1alpha1.ReasonTopicTaken,
 }
 
 func ids(s v1alpha1.ReplicatedPartitionStatus) []int32 {

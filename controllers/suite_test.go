@@ -109,12 +109,8 @@ func operatorUser(ctx context.Context, env *envtest.Environment, api client.Clie
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
+	role, err := operatorRole()
 	if err != nil {
-		return nil, err
-	}
-	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(data, &role); err != nil {
 		return nil, err
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -122,7 +118,17 @@ func operatorUser(ctx context.Context, env *envtest.Environment, api client.Clie
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator"}},
 	}
-	return user.Config(), errors.Join(api.Create(ctx, &role), api.Create(ctx, binding))
+	return user.Config(), errors.Join(api.Create(ctx, role), api.Create(ctx, binding))
+}
+
+// operatorRole is the generated role.
+func operatorRole() (*rbacv1.ClusterRole, error) {
+	data, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	role := &rbacv1.ClusterRole{}
+	return role, yaml.UnmarshalStrict(data, role)
 }
 
 // needsCluster skips a test when there is no API server.

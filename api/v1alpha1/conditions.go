@@ -91,13 +91,29 @@ const (
 	ReasonCrashLooping = "CrashLooping"
 	// ReasonUnschedulable (Progressing: False): a pod finds no node.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonStorageResizeRefused (Progressing: False): the volume cannot grow.
+	// ReasonVolumePending (Progressing: False): a volume claim gets no volume, as when its
+	// storage class does not exist.
+	ReasonVolumePending = "VolumePending"
+	// ReasonResizing (Progressing: True): volumes are growing to what the spec wants.
+	ReasonResizing = "Resizing"
+	// ReasonStorageResizeRefused (Progressing: False): the volume cannot grow: its class does
+	// not allow it, or its provider refuses the size.
 	ReasonStorageResizeRefused = "StorageResizeRefused"
 	// ReasonWaitingForAddress (Progressing: True): the address of a listener is not known yet.
 	ReasonWaitingForAddress = "WaitingForAddress"
 	// ReasonAddressConflict (Progressing: False): clients outside of the cluster would be told
 	// the same address for two replicas, and so are told it for none.
 	ReasonAddressConflict = "AddressConflict"
-	// ReasonApplyFailed (Progressing: False): the API server refused an object.
+	// ReasonQuotaExceeded (Progressing: False): a ResourceQuota of the namespace leaves no
+	// room for an object.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPermissionMissing (Progressing: False): the operator may not do what it has to;
+	// the message names verb, resource and namespace.
+	ReasonPermissionMissing = "PermissionMissing"
+	// ReasonTopicTaken (False): an older partition of the namespace has the same topic name,
+	// and this one, which has no record yet, is not started.
+	ReasonTopicTaken = "TopicTaken"
+	// ReasonApplyFailed (Progressing: False): the API server refused an object, for another
+	// reason.
 	ReasonApplyFailed = "ApplyFailed"
 )

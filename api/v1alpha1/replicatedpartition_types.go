@@ -23,6 +23,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 52 characters that starts with a letter: services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.topic) ? self.spec.topic : self.metadata.name) == (has(oldSelf.spec.topic) ? oldSelf.spec.topic : oldSelf.metadata.name)",message="spec.topic is immutable: clients know the log by this name"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.listeners) || self.spec.listeners.all(l, self.metadata.name.size() + l.name.size() <= 60)",message="spec.listeners: the names of the partition and of a listener must not have more than 60 characters together: Services are named after both"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 || has(oldSelf.status) && has(oldSelf.status.storageCapacity) && quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.status.storageCapacity))) >= 0",message="spec.storage.size must not shrink: a volume cannot be made smaller; it can be taken back only as far as status.storageCapacity",fieldPath=".spec.storage.size",reason=FieldValueInvalid
 type ReplicatedPartition struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -28,7 +28,8 @@ type ReplicatedPartitionSpec struct {
 	MinInSyncReplicas *int32 `json:"minInSyncReplicas,omitempty"`
 
 	// topic is the name by which Kafka clients know the log; metadata.name when
-	// unset. It cannot be changed.
+	// unset. It cannot be changed. Of several partitions of one topic in a namespace only
+	// the first is started.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=249
@@ -105,12 +106,11 @@ type ReplicatedPartitionSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName is immutable: a volume cannot change its class"
 type StorageSpec struct {
-	// size of the volume. It can grow where the storage class allows it, and never
-	// shrinks.
+	// size of the volume. It can grow where the storage class allows it, and never shrinks;
+	// a growth that was refused can be taken back, to status.storageCapacity at least.
 	// +optional
 	// +kubebuilder:default="10Gi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="storage.size must be at least 64Mi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="storage.size must not shrink: a volume cannot be made smaller"
 	Size resource.Quantity `json:"size,omitzero"`
 
 	// storageClassName of the volumes; the cluster's default class when unset. It

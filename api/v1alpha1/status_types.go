@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -81,6 +82,11 @@ type ReplicatedPartitionStatus struct {
 	// currentReplicas is the number of assigned replicas, for the scale subresource.
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+
+	// storageCapacity is what the smallest of the replicas' volumes holds. spec.storage.size
+	// can be taken back to it after a growth that was refused.
+	// +optional
+	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 
 	// selector selects the pods of the replicas, for the scale subresource.
 	// +optional

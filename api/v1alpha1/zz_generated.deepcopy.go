@@ -419,6 +419,11 @@ func (in *ReplicatedPartitionStatus) DeepCopyInto(out *ReplicatedPartitionStatus
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.StorageCapacity != nil {
+		in, out := &in.StorageCapacity, &out.StorageCapacity
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.UncleanElection != nil {
 		in, out := &in.UncleanElection, &out.UncleanElection
 		*out = new(UncleanElectionStatus)
