@@ -119,7 +119,7 @@ func TestACallThatHangsEndsTheLook(t *testing.T) {
 		if !strings.Contains(w.progressing(), context.DeadlineExceeded.Error()) {
 			continue
 		}
-		if res.RequeueAfter < hungRecheck/2 {
+		if res.RequeueAfter < firstHungRecheck {
 			t.Errorf("it is tried again after %s", res.RequeueAfter)
 		}
 		// The one that hung, and the status that tells of it.

@@ -17,6 +17,7 @@ type memory struct {
 	rounds     *rounds
 	copies     *copies
 	nodes      *nodeBook
+	hangs      *hangs
 }
 
 // newMemory is an empty one. readable tells whether the API can be read.
@@ -24,7 +25,7 @@ func newMemory(readable func(context.Context) error) memory {
 	clock := newReadableClock(readable)
 	return memory{
 		clock: clock, heartbeats: newHeartbeats(clock), sightings: newSightings(), pace: newPace(),
-		known: newKnown(), rounds: newRounds(), copies: newCopies(), nodes: newNodeBook(),
+		known: newKnown(), rounds: newRounds(), copies: newCopies(), nodes: newNodeBook(), hangs: newHangs(),
 	}
 }
 
@@ -35,4 +36,5 @@ func (m *memory) forgetUID(uid types.UID) {
 	m.pace.forget(uid)
 	m.rounds.forget(uid)
 	m.copies.forget(uid)
+	m.hangs.forget(uid)
 }

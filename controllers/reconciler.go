@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -69,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.showBlind(ctx, &rp, err)
 	}
 	if err != nil {
-		return quietly(ctx, err)
+		return r.quietly(ctx, rp.UID, err)
 	}
 	plan := MakePlan(o)
 	out := r.apply(ctx, o, plan)
@@ -86,11 +87,12 @@ func (r *Reconciler) show(ctx context.Context, o *Observation, plan Plan, out ou
 	showMetrics(o, isAvailable(status))
 	wait, err := r.writeStatus(ctx, o.Partition, status)
 	if out.err != nil {
-		return quietly(ctx, out.err)
+		err = out.err
 	}
 	if err != nil {
-		return quietly(ctx, err)
+		return r.quietly(ctx, o.Partition.UID, err)
 	}
+	r.hangs.forget(o.Partition.UID)
 	plan.recheck(wait)
 	if out.refused != nil {
 		plan.recheck(refusedRecheck)
@@ -108,7 +110,7 @@ func (r *Reconciler) showBlind(ctx context.Context, rp *v1alpha1.ReplicatedParti
 		Message: truncate(why.Error()+remedies[reason], 32768), ObservedGeneration: rp.Generation,
 	})
 	if _, err := r.writeStatus(ctx, rp, status); err != nil {
-		return quietly(ctx, err)
+		return r.quietly(ctx, rp.UID, err)
 	}
 	return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 }
@@ -120,17 +122,14 @@ const refusedRecheck = 30 * time.Second
 // conflictRecheck follows a lost race for an object, which is no error.
 const conflictRecheck = 50 * time.Millisecond
 
-// hungRecheck follows a call that did not end in time. A back-off that begins with
-// milliseconds would give every worker to the partitions that hang.
-const hungRecheck = 15 * time.Second
-
-func quietly(ctx context.Context, err error) (ctrl.Result, error) {
+// quietly repeats a look without a word after a lost race, and by and by where calls hang.
+func (r *Reconciler) quietly(ctx context.Context, of types.UID, err error) (ctrl.Result, error) {
 	switch {
 	case isConflict(err):
 		return ctrl.Result{RequeueAfter: conflictRecheck}, nil
 	case errors.Is(err, context.DeadlineExceeded):
 		log.FromContext(ctx).Error(err, "a call to the API server did not end in time")
-		return ctrl.Result{RequeueAfter: wait.Jitter(hungRecheck, 0.2)}, nil
+		return ctrl.Result{RequeueAfter: wait.Jitter(r.hangs.again(of), 0.2)}, nil
 	}
 	return ctrl.Result{}, err
 }
