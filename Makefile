@@ -113,6 +113,11 @@ bench: ## Go benchmarks, with allocations
 bench-system: ## three replicas on loopback, beside what the disk and a bare copy do: ARGS='-full' for Kafka and NATS too; hack/bench/README.md
 	hack/bench.sh $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: lab ## the operator with 100 and 1,000 partitions, on a real API server with simulated replicas: ARGS='-sizes 5000 -lease 60s'; docs/benchmarks/scale.md
+	go build -o bin/scale/ ./cmd/manager ./hack/scale
+	KUBEBUILDER_ASSETS=$(CURDIR)/hack/lab/bin bin/scale/scale -manager bin/scale/manager $(ARGS)
+
 .PHONY: bench-failover
 bench-failover: cluster-up ## time without acknowledgements after process kill, pod deletion and power cut: median and max
 	hack/e2e.sh bench

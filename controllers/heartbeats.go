@@ -23,6 +23,9 @@ type beat struct {
 	lease  types.UID
 	sign   beatSign
 	seenAt time.Duration
+	// of is the partition, and term how long the lease lasts, 0 if it does not say.
+	of   types.NamespacedName
+	term time.Duration
 }
 
 // beatSign is what changes with each renewal and each change of leadership.
@@ -64,7 +67,11 @@ func (h *heartbeats) observe(l *coordinationv1.Lease) {
 	if b, ok := h.seen[owner]; ok && b.lease == l.UID && b.sign == sign {
 		return
 	}
-	h.seen[owner] = beat{lease: l.UID, sign: sign, seenAt: now}
+	b := beat{lease: l.UID, sign: sign, seenAt: now, of: types.NamespacedName{Namespace: l.Namespace, Name: l.Name}}
+	if s := l.Spec.LeaseDurationSeconds; s != nil {
+		b.term = time.Duration(*s) * time.Second
+	}
+	h.seen[owner] = b
 }
 
 // silence is for how long no change was seen of the partition's heartbeat.

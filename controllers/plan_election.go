@@ -55,7 +55,10 @@ func planElection(o *Observation, p *Plan) {
 		elect(o, p, epoch.ReasonLeaseExpired, leader.ID, o.leaderLost())
 		return
 	}
-	p.recheck(o.leaseDuration() - o.Silence)
+	// A leader that is well is not waited for: should it miss a heartbeat, expiry tells.
+	if o.Silence >= r.Heartbeat.Duration/2 {
+		p.recheck(o.leaseDuration() - o.Silence)
+	}
 }
 
 // leaderAsks reports that the leader's own session asks to be replaced, since too few

@@ -113,7 +113,7 @@ func runPlanCases(t *testing.T, cases []planCase) {
 
 func TestPlanForTheRecord(t *testing.T) {
 	runPlanCases(t, []planCase{
-		{"converged", nil, nil, v1alpha1.ReasonComplete, 10 * time.Second},
+		{"converged", nil, nil, v1alpha1.ReasonComplete, 0},
 		{"being deleted", func(o *Observation) {
 			o.Partition.DeletionTimestamp = &metav1.Time{}
 			o.RecordState = RecordMissing
