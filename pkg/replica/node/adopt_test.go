@@ -121,3 +121,46 @@ func TestAnImportedLogDoesNotSpeakAgainstARecord(t *testing.T) {
 		t.Errorf("the record is frozen: %+v", r.Recovery)
 	}
 }
+
+// Epochs of a log that was imported have the numbers of other ones here: they tell nothing
+// of what it shares with the leader's log.
+func TestAnImportedLogOfTheSameEpochsIsNotMixedWithTheOneThatIsThere(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	must(t, w.procs[0].start())
+	w.run("a leader", w.leads(0))
+	for _, v := range []string{"x", "y", "z"} {
+		out := w.procs[0].produceAlone(v)
+		w.run("an acknowledgement", func() bool { return out.Err == nil })
+	}
+	w.procs[1].disk = imported(t, 1, "a", "b")
+	must(t, w.procs[1].start())
+	w.run("both in sync", w.inSync(0, 1))
+	w.run("the same length", func() bool { return w.procs[1].n.Log().EndOffset() == 3 })
+	if got, want := w.procs[1].values(), []string{"x", "y", "z"}; !slices.Equal(got, want) {
+		t.Errorf("replica 1 holds %q, want %q", got, want)
+	}
+}
+
+// Whoever imports replica by replica may take logs that are not the same one: Kafka gives
+// all partitions of a topic one topic id. The epochs of both have the same numbers.
+func TestOfSeveralImportedLogsOneIsAdopted(t *testing.T) {
+	w := newWorld(t, 3, 2, nil)
+	w.procs[0].disk = imported(t, 0, "x", "y")
+	w.procs[1].disk = imported(t, 1, "a", "b", "c")
+	w.procs[2].disk = imported(t, 2, "p", "q")
+	w.adopt()
+	if r := w.record.Record; !slices.Equal(r.ISR, []epoch.ReplicaID{1}) {
+		t.Fatalf("in sync are %v, want replica 1 alone, which has the longest log", r.ISR)
+	}
+	w.operate(func(r epoch.Record) (epoch.Record, error) {
+		return epoch.Assign(r, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: w.changeID()})
+	})
+	leader := w.startAll(0, 1, 2)
+	out := leader.produce("d")
+	w.run("an acknowledgement", func() bool { return out.Err == nil })
+	for _, p := range w.procs {
+		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+		}
+	}
+}

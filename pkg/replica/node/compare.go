@@ -45,7 +45,7 @@ func (s *Starting) remembered(rec epoch.Record) (*epoch.Record, error) {
 	if s.known != nil || rec.Recovery == nil || !rec.Recovery.Remade {
 		return s.known, nil
 	}
-	return s.volume.ImportedRecord()
+	return s.volume.ImportedRecord(s.log.EndOffset())
 }
 
 // leaveHistory cuts from the log what belongs to a history that a recovery has set
@@ -54,8 +54,11 @@ func (s *Starting) remembered(rec epoch.Record) (*epoch.Record, error) {
 // it could be proven by: what was acknowledged in the history that won need not be here.
 // All of it may be repeated.
 func (s *Starting) leaveHistory(rec epoch.Record) error {
-	if s.known == nil || rec.Recovery != nil {
+	switch {
+	case rec.Recovery != nil:
 		return nil
+	case s.known == nil:
+		return s.leaveImport(rec)
 	}
 	if rec.RecoveredSince(*s.known) && !guard.Off(guard.RecoveryForgetsCommitted) {
 		// What a leader on the record that was put back has told to be committed is not.
@@ -84,5 +87,27 @@ func (s *Starting) leaveHistory(rec epoch.Record) error {
 	if err := s.log.TruncateTo(to); err != nil {
 		return fmt.Errorf("cut the log to offset %d, where the history of the recovered record parts: %w", to, err)
 	}
+	return nil
+}
+
+// leaveImport empties a log that was imported and is not the one that the record speaks of.
+// The directory id goes last: with it goes the word that the log was imported.
+func (s *Starting) leaveImport(rec epoch.Record) error {
+	stranger, err := s.volume.Stranger(rec)
+	if err != nil || !stranger {
+		return err
+	}
+	if err := s.volume.BeginWriting(); err != nil {
+		return err
+	}
+	end := s.log.EndOffset()
+	if err := s.log.TruncateFullyAndStartAt(0); err != nil {
+		return fmt.Errorf("empty an imported log that is not the one of the partition record: %w", err)
+	}
+	id, err := s.volume.NewDirectoryID()
+	if err != nil {
+		return fmt.Errorf("draw a new directory id: %w", err)
+	}
+	s.cfg.Log.Info("the imported log is not the one of the partition record: this replica starts as a new follower, and copies that one", "directoryID", id.String(), "importedLogEndOffset", end)
 	return nil
 }

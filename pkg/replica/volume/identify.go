@@ -81,17 +81,33 @@ func Imported(fsys vfs.FS, dir string) (Import, bool, error) {
 	return Import{Topic: m.topic, TopicID: m.topicID, Replica: m.replica, LeaderEpoch: epoch.LeaderEpoch(e), ProducerID: p}, true, nil
 }
 
-// ImportedRecord speaks for an imported log where a record is made of what replicas
-// remember: as if this replica had been the partition's only one, in sync, and had stopped
-// in good order. It is nil for a volume that no log was imported to.
-func (v *Volume) ImportedRecord() (*epoch.Record, error) {
+// ImportedRecord speaks for an imported log, which ends at an offset, where a record is made
+// of what replicas remember: as if this replica had been the partition's only one, in sync,
+// and had stopped in good order. Its change has a name of its own: of several imported logs
+// with the same epochs the longest wins, and none passes for another. A record that was
+// acted upon at the same epochs wins over it. It is nil for a volume that no log was
+// imported to.
+func (v *Volume) ImportedRecord(end epoch.Offset) (*epoch.Record, error) {
 	i, ok, err := Imported(v.fs, v.cfg.Dir)
 	if err != nil || !ok {
 		return nil, err
 	}
-	r := epoch.New(i.TopicID, []epoch.ReplicaID{i.Replica}, 1, epoch.ChangeID(importStart))
+	r := epoch.New(i.TopicID, []epoch.ReplicaID{i.Replica}, 1, epoch.ChangeID(fmt.Sprintf(".%s-%020d-%s", importStart, end, v.id.directoryID)))
 	r.LeaderEpoch, r.PartitionEpoch = max(i.LeaderEpoch, 0), epoch.PartitionEpochFor(i.ProducerID)
 	r.Changes[0].LeaderEpoch, r.Changes[0].PartitionEpoch = r.LeaderEpoch, r.PartitionEpoch
 	r.Replicas[0].DirectoryID, r.Replicas[0].VolumeID, r.Replicas[0].StartID = v.id.directoryID, v.id.volumeID, importStart
 	return &r, nil
+}
+
+// Stranger reports that the log was imported, and is not the one that a record speaks of: it
+// names this volume for it, or has only this replica, which never registered. Of a stranger
+// nobody knows what it shares with the partition's log: its leader epochs may have the same
+// numbers.
+func (v *Volume) Stranger(r epoch.Record) (bool, error) {
+	_, ok, err := Imported(v.fs, v.cfg.Dir)
+	if err != nil || !ok {
+		return false, err
+	}
+	mine, _ := r.Replica(v.cfg.ReplicaID)
+	return mine.DirectoryID != v.id.directoryID && (len(r.Replicas) != 1 || !mine.DirectoryID.IsZero()), nil
 }
