@@ -26,8 +26,8 @@ func (r *Reconciler) createRecord(ctx context.Context, rp *v1alpha1.ReplicatedPa
 	if err != nil {
 		return err
 	}
-	if q, err := adoptRequest(now); err != nil || len(kept) > 0 && !q.none {
-		return nil // a cached list did not show them yet: the next look does
+	if q, err := adoptRequest(now); err != nil || !q.topicID.IsZero() || len(kept) > 0 && !q.none || ownKept(now, kept) {
+		return nil // caches did not show the wish, or them, yet: the next look does
 	}
 	change, err := newChangeID()
 	if err != nil {

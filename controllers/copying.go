@@ -22,6 +22,10 @@ type copies struct {
 	begun map[types.UID]map[epoch.ReplicaID]behind
 }
 
+// longestCopy is from when on it is not told how long one will take: it hardly moves, as when
+// as much is written as is copied, and the number says nothing.
+const longestCopy = 1000 * time.Hour
+
 // behind is how many bytes a replica had to copy at a moment.
 type behind struct {
 	bytes   int64
@@ -47,10 +51,14 @@ func (c *copies) observe(of types.UID, p *epoch.Progress) map[epoch.ReplicaID]ti
 			continue
 		}
 		begun[q.ID] = from
+		takes := float64(now.Sub(from.at)) * float64(q.BytesBehind) / float64(from.bytes-q.BytesBehind)
+		if takes > float64(longestCopy) {
+			continue
+		}
 		if left == nil {
 			left = map[epoch.ReplicaID]time.Duration{}
 		}
-		left[q.ID] = time.Duration(float64(now.Sub(from.at)) * float64(q.BytesBehind) / float64(from.bytes-q.BytesBehind))
+		left[q.ID] = time.Duration(takes)
 	}
 	if c.begun[of] = begun; len(begun) == 0 {
 		delete(c.begun, of)

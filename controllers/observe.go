@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/epoch/lease"
+	"github.com/tidemark-io/tidemark/pkg/epoch/recordjson"
 )
 
 // observe reads what a plan needs. What the caches hold is taken from them; what
@@ -83,28 +84,48 @@ func (r *Reconciler) observeRecord(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// decode reads the record of this partition's log. The status is only what was shown: the
-// object's own UID is tried as well.
+// decode reads the record of this partition's log. The status is only what was shown: other
+// topic ids that it may be of are tried as well.
 func (o *Observation) decode(l *coordinationv1.Lease) (epoch.Record, error) {
 	rp := o.Partition
 	if rp.Status.TopicID == "" && !metav1.IsControlledBy(l, rp) {
 		// It may be of the very topic id that is to be adopted: the earlier partition's.
 		return epoch.Record{}, fmt.Errorf("lease %s was not made for this ReplicatedPartition: %w; if it is not deleted soon, with what it belongs to, delete it or give the ReplicatedPartition another name", l.Name, epoch.ErrForeign)
 	}
-	topic, err := topicID(rp)
-	if err != nil {
-		topic, err = epoch.ParseUUID(string(rp.UID))
-	}
-	if err != nil {
-		return epoch.Record{}, err
-	}
-	record, err := lease.Decode(l, topic)
-	if own, idErr := epoch.ParseUUID(string(rp.UID)); errors.Is(err, epoch.ErrForeign) && idErr == nil && own != topic {
-		if r, err := lease.Decode(l, own); err == nil {
+	record, err := lease.Decode(l, o.topicIDs(l)[0])
+	for _, id := range o.topicIDs(l)[1:] {
+		if !errors.Is(err, epoch.ErrForeign) {
+			break
+		}
+		if r, err := lease.Decode(l, id); err == nil {
 			return r, nil
 		}
 	}
 	return record, err
+}
+
+// topicIDs are those that the partition's record may be of, at least one: what the status
+// shows, what the user wants to adopt, and the object's own. Where no status shows any, as
+// when it was lost, or the wish was changed since the record was made, it is what the Lease
+// says that was made for this very object.
+func (o *Observation) topicIDs(l *coordinationv1.Lease) []epoch.UUID {
+	rp := o.Partition
+	var ids []epoch.UUID
+	if id, err := topicID(rp); err == nil {
+		ids = append(ids, id)
+	}
+	if own, err := epoch.ParseUUID(string(rp.UID)); err == nil {
+		ids = append(ids, own)
+	}
+	if q, _ := adoptRequest(rp); !q.topicID.IsZero() {
+		ids = append(ids, q.topicID)
+	}
+	if rp.Status.TopicID == "" {
+		if r, err := recordjson.Unmarshal([]byte(l.Annotations[lease.AnnotationState])); err == nil {
+			ids = append(ids, r.TopicID)
+		}
+	}
+	return append(ids, epoch.UUID{})
 }
 
 // setRecord classifies what decoding the Lease gave.

@@ -64,7 +64,7 @@ func planFirstRecord(o *Observation, p *Plan) {
 		p.add(Adopt{TopicID: q.topicID})
 		p.recheck(time.Millisecond)
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonRecovering, "making a frozen partition record for the replicas to report what they know of topic id %s", q.topicID)
-	case len(o.Kept) > 0 && !q.none:
+	case len(o.Kept) > 0 && !q.none, ownKept(o.Partition, o.Kept):
 		p.recheck(recordRecheck)
 		p.note(metav1.ConditionFalse, v1alpha1.ReasonQuarantined, "%s", tellQuarantine(o.Partition, o.Kept))
 	default:
@@ -78,7 +78,19 @@ func planFirstRecord(o *Observation, p *Plan) {
 func (o *Observation) quarantined() bool {
 	q, err := adoptRequest(o.Partition)
 	return o.RecordState == RecordMissing && o.Partition.Status.TopicID == "" && len(o.Kept) > 0 &&
-		(err != nil || !q.none && (q.topicID.IsZero() || !keptOf(o.Kept, q.topicID)))
+		(err != nil || !q.none && (q.topicID.IsZero() || !keptOf(o.Kept, q.topicID)) || q.none && ownKept(o.Partition, o.Kept))
+}
+
+// ownKept reports that a claim holds this very partition's log: it had a record, and its
+// status was lost. What was said of an earlier partition's volumes is not meant for that.
+func ownKept(rp *v1alpha1.ReplicatedPartition, kept map[epoch.ReplicaID]*corev1.PersistentVolumeClaim) bool {
+	own, err := epoch.ParseUUID(string(rp.UID))
+	for _, c := range kept {
+		if id, known := keptTopicID(c); err == nil && known && id == own {
+			return true
+		}
+	}
+	return false
 }
 
 // keptOf reports whether a kept claim may hold the log of a topic id.

@@ -65,6 +65,10 @@ func (o *Observation) tellRecovery() string {
 	if waiting := r.Awaited(); len(waiting) > 0 {
 		fmt.Fprintf(&b, "; waiting for the reports of replicas %v%s", waiting, o.awaitedTrouble())
 	}
+	if len(r.Awaited()) == 0 && v.Remade && v.Newest == nil {
+		fmt.Fprintf(&b, "; so there is nothing to go on from: put a volume back that remembers it, or make the ReplicatedPartition anew (its volumes stay unless whenDeleted is Delete), with the annotation %s=%s to begin an empty log or with the topic id of the log that is wanted; logs of other topic ids that the volumes held are under quarantine/ there",
+			v1alpha1.AnnotationAdopt, v1alpha1.AdoptNone)
+	}
 	if !o.recoveryAsked() {
 		fmt.Fprintf(&b, "; nothing changes until recovery is asked for by the annotation %s=%d", v1alpha1.AnnotationRecover, r.PartitionEpoch)
 	}
@@ -73,6 +77,13 @@ func (o *Observation) tellRecovery() string {
 
 // awaitedTrouble says why a replica that is waited for cannot report.
 func (o *Observation) awaitedTrouble() string {
+	if why := o.noNewPods(); why != "" {
+		for _, id := range o.Record.Awaited() {
+			if o.Pods[id] == nil {
+				return fmt.Sprintf(" (the pod %s is not there, and is not made: %s)", o.Partition.ReplicaName(int32(id)), why)
+			}
+		}
+	}
 	for _, id := range o.Record.Awaited() {
 		pod := o.Pods[id]
 		name := o.Partition.ReplicaName(int32(id))
@@ -82,8 +93,21 @@ func (o *Observation) awaitedTrouble() string {
 		case podTerminal(pod):
 			return fmt.Sprintf(" (the pod %s is %s: delete it, and it will be made again)", name, pod.Status.Phase)
 		case podTrouble(pod).Reason != "":
-			return fmt.Sprintf(" (%s: %s)", name, podTrouble(pod).Reason)
+			return fmt.Sprintf(" (%s: %s)", podTrouble(pod).Reason, podTrouble(pod).Message)
 		}
+	}
+	return ""
+}
+
+// noNewPods says why no pod is made that is missing, "" if nothing keeps the operator from it.
+func (o *Observation) noNewPods() string {
+	switch {
+	case o.paused():
+		return "the partition is paused, remove the annotation " + v1alpha1.AnnotationPaused
+	case o.Partition.Spec.Suspend:
+		return "the partition is suspended, set spec.suspend to false"
+	case len(o.Foreign) > 0:
+		return "these are in the way, not ours and left alone: " + strings.Join(o.Foreign, ", ")
 	}
 	return ""
 }
