@@ -118,6 +118,10 @@ func TestRecordsAreProtected(t *testing.T) {
 		l.Spec.RenewTime, l.Annotations["tidemark.io/progress"] = &metav1.MicroTime{Time: time.Now()}, `{"hw":1}`
 	}
 	foreign := func(l *coordinationv1.Lease) { l.Annotations["example.test/note"], l.Labels["team"] = "x", "y" }
+	foreignNote := func(l *coordinationv1.Lease) { l.Labels["team"] = "x" }
+	restore := func(l *coordinationv1.Lease) {
+		l.Annotations, l.Spec = recordLease("log").Annotations, recordLease("log").Spec
+	}
 	for _, tc := range []struct {
 		name, user string
 		change     func(*coordinationv1.Lease) // nil deletes
@@ -169,6 +173,40 @@ func TestRecordsAreProtected(t *testing.T) {
 	t.Run("unprotecting is for everyone who may write the Lease", func(t *testing.T) {
 		if err := attempt(t, human, recordLease("log"), func(l *coordinationv1.Lease) { l.Annotations["tidemark.io/unprotected"] = "true" }); err != nil {
 			t.Error(err)
+		}
+	})
+	t.Run("a Lease that has lost what the policy reads", func(t *testing.T) {
+		for _, odd := range []func(*coordinationv1.Lease){
+			func(l *coordinationv1.Lease) { l.Annotations = nil },
+			func(l *coordinationv1.Lease) { l.Annotations["tidemark.io/partition-epoch"] = "nine" },
+			func(l *coordinationv1.Lease) { l.Spec = coordinationv1.LeaseSpec{} },
+		} {
+			for user, change := range map[string]func(*coordinationv1.Lease){
+				collectorUser: disown, human: foreignNote, operatorUser: restore, replica("log"): restore,
+			} {
+				l := recordLease("log")
+				odd(l)
+				if err := attempt(t, user, l, change); err != nil {
+					t.Errorf("%s: %v", user, err)
+				}
+			}
+			l := recordLease("log")
+			odd(l)
+			if err := attempt(t, human, l, nil); !apierrors.IsForbidden(err) {
+				t.Errorf("a person deletes it: %v", err)
+			}
+		}
+	})
+	t.Run("collections", func(t *testing.T) {
+		leases := api.client.CoordinationV1().Leases(recordsNamespace)
+		if _, err := leases.Create(t.Context(), recordLease("log"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{human, "system:serviceaccount:kube-system:namespace-controller"} {
+			err := as(t, user).CoordinationV1().Leases(recordsNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "tidemark.io/partition=log"})
+			if (err != nil) != (user == human) {
+				t.Errorf("%s: %v", user, err)
+			}
 		}
 	})
 	t.Run("Leases of others", func(t *testing.T) {
