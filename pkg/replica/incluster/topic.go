@@ -2,6 +2,7 @@ package incluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,9 +14,10 @@ import (
 )
 
 // topicID waits until it is certain which log this is: a start with another topic id
-// would set the log on its volume aside. The object's own UID is certain, once the status
-// shows that no other log was adopted. The status of one that was shows another id, which
-// anybody may have written there, so that the record has to be of it, too.
+// would set the log on its volume aside. Anybody may have written into the status what it
+// shows, so that the record has to be of that id, too. Without a record that can be read, as
+// when it is lost and waits for reports, only the object's own UID is certain, once the status
+// shows that no other log was adopted.
 func (r *reader) topicID(ctx context.Context, p *v1alpha1.ReplicatedPartition, record lease.Config, log logr.Logger) (epoch.UUID, error) {
 	told := ""
 	for {
@@ -47,13 +49,14 @@ func confirmedTopicID(ctx context.Context, p *v1alpha1.ReplicatedPartition, reco
 	if err != nil {
 		return id, fmt.Errorf("status.topicID of ReplicatedPartition %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	if id == own && p.Status.TopicID != "" {
-		return id, nil
-	}
 	record.TopicID = id
 	store, err := lease.New(record)
-	if err == nil {
-		_, err = store.Get(ctx)
+	if err != nil {
+		return id, err
+	}
+	_, err = store.Get(ctx)
+	if id == own && p.Status.TopicID != "" && !errors.Is(err, epoch.ErrForeign) {
+		return id, nil
 	}
 	return id, err
 }
