@@ -222,10 +222,14 @@ func TestTheEarlierPartitionsLeaseIsNotTaken(t *testing.T) {
 }
 
 func TestQuarantineIsToldWhateverTheClaimsTell(t *testing.T) {
-	for _, topic := range []string{epoch.UUID{7}.String(), ""} {
+	for _, topic := range []string{epoch.UUID{7}.String(), "", "no claim at all"} {
 		o := world()
 		o.RecordState, o.Partition.Status = RecordMissing, v1alpha1.ReplicatedPartitionStatus{}
 		o.Kept = map[epoch.ReplicaID]*corev1.PersistentVolumeClaim{0: keptClaim(0, topic)}
+		if topic == "no claim at all" {
+			o.Kept = nil
+			ask(o, v1alpha1.AnnotationAdopt, epoch.UUID{7}.String())
+		}
 		s := project(o, MakePlan(o).Progress)
 		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
 			if c := meta.FindStatusCondition(s.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonQuarantined {

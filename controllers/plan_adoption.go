@@ -57,16 +57,13 @@ func planFirstRecord(o *Observation, p *Plan) {
 	case len(doomed) > 0:
 		p.recheck(recordRecheck)
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonStarting, "waiting until the volume claims of an earlier partition are deleted with it: %s", strings.Join(doomed, ", "))
-	case !q.topicID.IsZero() && !keptOf(o.Kept, q.topicID):
+	case o.quarantine() != "":
 		p.recheck(recordRecheck)
-		p.note(metav1.ConditionFalse, v1alpha1.ReasonQuarantined, "there is no volume claim of topic id %s to adopt; %s", q.topicID, tellKept(o.Partition, o.Kept))
+		p.note(metav1.ConditionFalse, v1alpha1.ReasonQuarantined, "%s", o.quarantine())
 	case !q.topicID.IsZero():
 		p.add(Adopt{TopicID: q.topicID})
 		p.recheck(time.Millisecond)
 		p.note(metav1.ConditionTrue, v1alpha1.ReasonRecovering, "making a frozen partition record for the replicas to report what they know of topic id %s", q.topicID)
-	case len(o.Kept) > 0 && !q.none, ownKept(o.Partition, o.Kept):
-		p.recheck(recordRecheck)
-		p.note(metav1.ConditionFalse, v1alpha1.ReasonQuarantined, "%s", tellQuarantine(o.Partition, o.Kept))
 	default:
 		p.add(CreateRecord{})
 		p.recheck(time.Millisecond)
@@ -74,11 +71,20 @@ func planFirstRecord(o *Observation, p *Plan) {
 	}
 }
 
-// quarantined reports that nothing begins until the user has spoken.
-func (o *Observation) quarantined() bool {
+// quarantine says why nothing begins until the user has spoken, "" if something may.
+func (o *Observation) quarantine() string {
 	q, err := adoptRequest(o.Partition)
-	return o.RecordState == RecordMissing && o.Partition.Status.TopicID == "" && len(o.Kept) > 0 &&
-		(err != nil || !q.none && (q.topicID.IsZero() || !keptOf(o.Kept, q.topicID)) || q.none && ownKept(o.Partition, o.Kept))
+	switch {
+	case o.RecordState != RecordMissing, o.Partition.Status.TopicID != "":
+		return ""
+	case !q.topicID.IsZero() && !keptOf(o.Kept, q.topicID):
+		return fmt.Sprintf("there is no volume claim of topic id %s to adopt: %s; correct the annotation %s, or remove it", q.topicID, tellKept(o.Partition, o.Kept), v1alpha1.AnnotationAdopt)
+	case !q.topicID.IsZero():
+		return ""
+	case len(o.Kept) > 0 && (err != nil || !q.none), ownKept(o.Partition, o.Kept):
+		return tellQuarantine(o.Partition, o.Kept)
+	}
+	return ""
 }
 
 // ownKept reports that a claim holds this very partition's log: it had a record, and its

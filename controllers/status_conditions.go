@@ -57,8 +57,8 @@ func judgeAvailable(o *Observation) verdict {
 		if o.TopicHolder != "" {
 			return no(v1alpha1.ReasonTopicTaken, "%s", o.tellTopicTaken())
 		}
-		if o.quarantined() {
-			return no(v1alpha1.ReasonQuarantined, "%s", tellQuarantine(o.Partition, o.Kept))
+		if why := o.quarantine(); why != "" {
+			return no(v1alpha1.ReasonQuarantined, "%s", why)
 		}
 		if o.Partition.Status.TopicID == "" {
 			return no(v1alpha1.ReasonStarting, "the partition record is being made")
