@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -44,7 +45,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "where the table goes, beside standard output")
 	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "how long partitions may take to converge")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -92,6 +93,8 @@ func runSize(ctx context.Context, o options, n int) (string, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	env := &envtest.Environment{CRDDirectoryPaths: []string{o.crds}, ErrorIfCRDPathMissing: true}
+	// A Service of each partition has an address, and there are 254 by default.
+	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/12")
 	cfg, err := env.Start()
 	if err != nil {
 		return "", fmt.Errorf("start the API server: %w", err)
@@ -162,6 +165,9 @@ func measureSize(ctx context.Context, o options, w *world, n int, start func() (
 	after, err := op.measure()
 	if err != nil {
 		return "", err
+	}
+	if what := after.since(before); what != "" {
+		say("done while idle: %s", what)
 	}
 	reactions, err := deaths(ctx, w, min(o.deaths, n), n)
 	if err != nil {

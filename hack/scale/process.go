@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,11 +75,13 @@ type sample struct {
 	throttled     float64 // answers 429
 	reconciles    float64
 	available     float64 // partitions
+	// done holds the operator's own counters of what it did.
+	done map[string]float64
 }
 
 // scrape reads the operator's metrics.
 func (o *operator) scrape() (sample, error) {
-	s := sample{at: time.Now()}
+	s := sample{at: time.Now(), done: map[string]float64{}}
 	resp, err := http.Get(o.metrics)
 	if err != nil {
 		return s, err
@@ -94,6 +97,8 @@ func (o *operator) scrape() (sample, error) {
 		switch {
 		case strings.HasPrefix(name, "tidemark_partition_available{"):
 			s.available += value
+		case strings.HasPrefix(name, "tidemark_") && strings.Contains(name, "_total"):
+			s.done[name] += value
 		case strings.HasPrefix(name, "controller_runtime_reconcile_total{"):
 			s.reconciles += value
 		case strings.HasPrefix(name, "rest_client_requests_total{"):
@@ -101,6 +106,18 @@ func (o *operator) scrape() (sample, error) {
 		}
 	}
 	return s, lines.Err()
+}
+
+// since names what was done after another sample, for a person.
+func (s sample) since(before sample) string {
+	var out []string
+	for name, n := range s.done {
+		if d := n - before.done[name]; d != 0 {
+			out = append(out, fmt.Sprintf("%s +%.0f", name, d))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
 }
 
 func (s *sample) count(name string, n float64) {
