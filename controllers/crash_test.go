@@ -289,8 +289,8 @@ func (s scenario) trial(t *testing.T, b *bareCluster, n int, v variant, end stri
 	w, _ := s.ready(t, b)
 	defer w.forget()
 	o := w.newOperator()
-	c := &crashed{}
-	o.wire.meddle, c = v.meddle(n)
+	meddle, c := v.meddle(n)
+	o.wire.meddle = meddle
 	say := func(what any) { t.Errorf("%s: write %d, %s, %s: %v", s.name, n, c.at(), v.name, what) }
 	if err := w.settle(o, c, s.finished(w)); err != nil {
 		say(err)

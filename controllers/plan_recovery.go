@@ -43,11 +43,12 @@ func (o *Observation) tellRecovery() string {
 	r := o.Record
 	v := r.Recovery
 	var b strings.Builder
-	if o.adopting() {
+	switch {
+	case o.adopting():
 		fmt.Fprintf(&b, "adopting the log of topic id %s", r.TopicID)
-	} else if v.Remade {
+	case v.Remade:
 		b.WriteString("the Lease was made anew")
-	} else {
+	default:
 		fmt.Fprintf(&b, "epochs went backwards: the record is at partition epoch %d and leader epoch %d", r.PartitionEpoch, r.LeaderEpoch)
 	}
 	fmt.Fprintf(&b, "; the highest known are %d and %d", v.PartitionEpoch, v.LeaderEpoch)
