@@ -35,8 +35,8 @@ type bareCluster struct {
 
 var startBare = sync.OnceValues(func() (*bareCluster, error) {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	// Hundreds of partitions are made there, with a Service each.
-	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
+	// Hundreds of partitions are made, each with a Service: 254 would be all by default.
+	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/12")
 	cfg, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start a second API server: %w", err)

@@ -168,13 +168,22 @@ func (p *partition) leads(id epoch.ReplicaID, e epoch.LeaderEpoch, reason epoch.
 	})
 }
 
-// setPod sets what the kubelet would say of a pod, and waits for the pod first.
+// setPod sets what the kubelet would say of a pod, and waits for the pod first. The pod gets
+// a node: one without would be gone as soon as it is deleted, and be made anew before a test
+// could see it.
 func (p *partition) setPod(id int, change func(*corev1.Pod)) {
 	p.t.Helper()
 	await(p.t, "status of pod "+p.name(id), func() string {
 		var pod corev1.Pod
 		if err := cluster.api.Get(p.t.Context(), p.key(p.name(id)), &pod); err != nil {
 			return err.Error()
+		}
+		if pod.Spec.NodeName == "" {
+			bind := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
+			if err := cluster.api.SubResource("binding").Create(p.t.Context(), &pod, bind); err != nil {
+				return err.Error()
+			}
+			return "it has just been scheduled"
 		}
 		change(&pod)
 		if err := cluster.api.Status().Update(p.t.Context(), &pod); err != nil {
