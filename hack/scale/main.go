@@ -29,6 +29,8 @@ type options struct {
 	idle    time.Duration
 	deaths  int
 	workers int
+	// memory is GOMEMLIMIT of the operator.
+	memory string
 	out     string
 	limit   time.Duration
 }
@@ -42,6 +44,7 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle operator is watched")
 	flag.IntVar(&o.deaths, "deaths", 100, "leaders killed for the reaction time, one after the other")
 	flag.IntVar(&o.workers, "workers", 0, "the operator's workers; its default when 0")
+	flag.StringVar(&o.memory, "gomemlimit", "218MiB", "the operator's GOMEMLIMIT; the chart's by default")
 	flag.StringVar(&o.out, "out", "", "where the table goes, beside standard output")
 	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "how long partitions may take to converge")
 	flag.Parse()
@@ -118,7 +121,7 @@ func runSize(ctx context.Context, o options, n int) (string, error) {
 		return "", err
 	}
 	defer func() { cancel(); w.wait.Wait() }()
-	return measureSize(ctx, o, w, n, func() (*operator, error) { return startOperator(ctx, o.manager, path, dir, o.workers) })
+	return measureSize(ctx, o, w, n, func() (*operator, error) { return startOperator(ctx, o.manager, path, dir, o.workers, o.memory) })
 }
 
 func measureSize(ctx context.Context, o options, w *world, n int, start func() (*operator, error)) (string, error) {

@@ -24,7 +24,7 @@ type operator struct {
 }
 
 // startOperator starts it, and waits for its metrics.
-func startOperator(ctx context.Context, binary, kubeconfig, dir string, workers int) (*operator, error) {
+func startOperator(ctx context.Context, binary, kubeconfig, dir string, workers int, memory string) (*operator, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -42,8 +42,7 @@ func startOperator(ctx context.Context, binary, kubeconfig, dir string, workers 
 		args = append(args, "--workers="+strconv.Itoa(workers))
 	}
 	o := &operator{cmd: exec.CommandContext(ctx, binary, args...), metrics: "http://" + port + "/metrics", log: log, began: time.Now()}
-	// The memory limit of the chart.
-	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT=218MiB")
+	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT="+memory)
 	o.cmd.Stdout, o.cmd.Stderr = log, log
 	if err := o.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", binary, err)
