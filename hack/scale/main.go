@@ -31,8 +31,8 @@ type options struct {
 	workers int
 	// memory is GOMEMLIMIT of the operator.
 	memory string
-	out     string
-	limit   time.Duration
+	out    string
+	limit  time.Duration
 }
 
 func main() {
