@@ -87,6 +87,8 @@ type Observation struct {
 	// Left is about how long replicas that copy the log will take; those of whom that is
 	// not known yet are left out.
 	Left map[epoch.ReplicaID]time.Duration
+	// Unplaced is for how long each pod has been seen to find no node.
+	Unplaced map[types.UID]time.Duration
 	// Deleting is for how long each pod has been seen to be on its way out.
 	Deleting map[types.UID]time.Duration
 }

@@ -335,8 +335,11 @@ func (r *Reconciler) observeTimes(o *Observation) {
 		}
 	}
 	o.Left = r.copies.observe(o.Partition.UID, o.Record.Progress)
-	o.Deleting = map[types.UID]time.Duration{}
+	o.Deleting, o.Unplaced = map[types.UID]time.Duration{}, map[types.UID]time.Duration{}
 	for _, pod := range o.Pods {
+		if _, so := unscheduled(pod); so {
+			o.Unplaced[pod.UID] = since("unplaced " + string(pod.UID))
+		}
 		if pod.DeletionTimestamp != nil {
 			o.Deleting[pod.UID] = since("deleting " + string(pod.UID))
 		}

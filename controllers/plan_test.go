@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
@@ -51,6 +52,12 @@ func tell(p Plan) []string {
 		}
 	}
 	return out
+}
+
+// unplace lets the pod of replica 2 have found no node for so long.
+func unplace(o *Observation, seen time.Duration) {
+	o.Pods[2].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
+	o.Unplaced = map[types.UID]time.Duration{o.Pods[2].UID: seen}
 }
 
 // outdate makes the pods of these replicas look like ones of an earlier spec.
@@ -383,8 +390,11 @@ func TestPlanPods(t *testing.T) {
 			c := &o.Pods[2].Status.ContainerStatuses[0]
 			c.LastTerminationState, c.State = c.State, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		}, nil, v1alpha1.ReasonCrashLooping, 0},
-		{"one unschedulable", func(o *Observation) {
-			o.Pods[2].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
+		{"one without a node for a moment, as every new one is", func(o *Observation) { unplace(o, 9*time.Second) }, nil, v1alpha1.ReasonWaitingForReplicas, time.Second},
+		{"one unschedulable", func(o *Observation) { unplace(o, placeWait) }, nil, v1alpha1.ReasonUnschedulable, 0},
+		{"one unschedulable, and this operator is new", func(o *Observation) {
+			unplace(o, 0)
+			o.Partition.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnschedulable}}
 		}, nil, v1alpha1.ReasonUnschedulable, 0},
 		{"surplus pod", func(o *Observation) { o.Pods[3] = o.Pods[2].DeepCopy() }, []string{"delete pod 3 Removed"}, "", 0},
 	})

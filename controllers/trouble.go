@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
@@ -73,6 +75,10 @@ func unscheduled(pod *corev1.Pod) (why string, so bool) {
 	return "", false
 }
 
+// placeWait is how long a pod may be without a node before that counts as trouble: every new
+// one is, until its volume is there.
+const placeWait = 10 * time.Second
+
 // planTrouble notes the first pod that cannot run.
 func planTrouble(o *Observation, p *Plan) {
 	for _, q := range o.Record.Replicas {
@@ -82,9 +88,19 @@ func planTrouble(o *Observation, p *Plan) {
 			if why := o.volumePending(q.ID, said); why != "" {
 				t = trouble{v1alpha1.ReasonVolumePending, why}
 			}
+			if seen := o.Unplaced[o.Pods[q.ID].UID]; seen < placeWait && !o.told(t.Reason) {
+				p.recheck(placeWait - seen)
+				continue
+			}
 		}
 		if t.Reason != "" {
 			p.note(metav1.ConditionFalse, t.Reason, "%s", t.Message)
 		}
 	}
+}
+
+// told reports that Progressing says so already, as after an operator was started anew.
+func (o *Observation) told(reason string) bool {
+	c := meta.FindStatusCondition(o.Partition.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == reason
 }
