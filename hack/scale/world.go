@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +37,10 @@ type world struct {
 	leases rest.Interface
 	term   time.Duration // of a lease
 
-	mu    sync.Mutex
-	parts map[string]*partition
-	wait  sync.WaitGroup
+	mu       sync.Mutex
+	parts    map[string]*partition
+	renewals []time.Duration // how long heartbeats took
+	wait     sync.WaitGroup
 }
 
 // partition is what the simulation knows of one, from its watches.
@@ -165,11 +167,33 @@ func (w *world) live(ctx context.Context, p *partition) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			w.retry(ctx, func() error { return w.write(ctx, p, w.renew) })
+			w.retry(ctx, func() error {
+				began := time.Now()
+				err := w.write(ctx, p, w.renew)
+				w.renewed(time.Since(began))
+				return err
+			})
 			// Not in step with the others.
 			timer.Reset(every - every/10 + time.Duration(mathrand.Int64N(int64(every/5))))
 		}
 	}
+}
+
+// renewed takes note of how long the API server took for a heartbeat.
+func (w *world) renewed(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renewals = append(w.renewals, d)
+}
+
+// takeRenewals returns those since the last call, in order of length.
+func (w *world) takeRenewals() []time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.renewals
+	w.renewals = nil
+	slices.Sort(out)
+	return out
 }
 
 func (w *world) retry(ctx context.Context, do func() error) {
