@@ -110,10 +110,7 @@ func TestNoEmptyLogBeginsUnderTheTopicIDThatIsToBeAdopted(t *testing.T) {
 	if err := newTestReconciler(t).createRecord(t.Context(), cached); err != nil {
 		t.Fatal(err)
 	}
-	var l coordinationv1.Lease
-	if err := cluster.api.Get(t.Context(), p.key(p.rp.LeaseName()), &l); !apierrors.IsNotFound(err) {
-		t.Errorf("the Lease: %v; want that there is none", err)
-	}
+	p.noRecord()
 }
 
 // A status that was lost with the Lease does not make the volumes an earlier partition's.
@@ -148,4 +145,91 @@ func TestACopyThatHardlyMovesHasNoEndToTell(t *testing.T) {
 	if left, ok := look(math.MaxInt32*1000 - 1); ok {
 		t.Errorf("%s are left", left)
 	}
+}
+
+// noRecord demands that there is none.
+func (p *partition) noRecord() {
+	p.t.Helper()
+	var l coordinationv1.Lease
+	if err := cluster.api.Get(p.t.Context(), p.key(p.rp.LeaseName()), &l); !apierrors.IsNotFound(err) {
+		p.t.Errorf("the Lease: %v; want that there is none", err)
+	}
+}
+
+// Caches may lag behind what decides on the first record, so each of it is read from the API
+// before that is made.
+func TestWhatDecidesOnTheFirstRecordIsReadFromTheAPI(t *testing.T) {
+	needsCluster(t)
+	topic, other := epoch.UUID{7, 1}, epoch.UUID{7, 2}
+	r := newTestReconciler(t)
+	adopt := func(p *partition, topic epoch.UUID) {
+		p.t.Helper()
+		if err := r.adoptLog(p.t.Context(), p.rp, Adopt{TopicID: topic}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	asks := func(value string) func(*v1alpha1.ReplicatedPartition) {
+		return func(rp *v1alpha1.ReplicatedPartition) {
+			rp.Annotations = map[string]string{v1alpha1.AnnotationAdopt: value, v1alpha1.AnnotationPaused: "true"}
+		}
+	}
+	paused := func(rp *v1alpha1.ReplicatedPartition) {
+		rp.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*v1alpha1.ReplicatedPartition)
+		act    func(*partition)
+	}{
+		{"an empty log over claims that nobody has spoken of", func(rp *v1alpha1.ReplicatedPartition) {
+			paused(rp)
+			leave(t, rp.Namespace, topic, 0)
+		}, func(p *partition) {
+			if err := r.createRecord(p.t.Context(), p.rp); err != nil {
+				p.t.Fatal(err)
+			}
+		}},
+		{"a log that is not asked for any more", func(rp *v1alpha1.ReplicatedPartition) {
+			paused(rp)
+			leave(t, rp.Namespace, topic, 0)
+		}, func(p *partition) { adopt(p, topic) }},
+		{"a log other than the one that is asked for now", func(rp *v1alpha1.ReplicatedPartition) {
+			asks(other.String())(rp)
+			leave(t, rp.Namespace, topic, 0)
+		}, func(p *partition) { adopt(p, topic) }},
+		{"a log whose claims are gone", asks(topic.String()), func(p *partition) { adopt(p, topic) }},
+		{"a log whose claims are about to go", func(rp *v1alpha1.ReplicatedPartition) {
+			asks(topic.String())(rp)
+			c := keptClaim(0, topic.String())
+			c.Namespace = rp.Namespace
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ReplicatedPartition", Name: rp.Name, UID: "11111111-2222-4333-8444-555555555555"}}
+			if err := cluster.api.Create(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}, func(p *partition) { adopt(p, topic) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			// Paused, so that the suite's own operator leaves it alone.
+			p := newPartition(t, tc.change)
+			tc.act(p)
+			p.noRecord()
+		})
+	}
+}
+
+// Nor does an empty log begin over claims that turn out to be this very partition's.
+func TestAnEmptyLogIsNotMadeOverThePartitionsOwnClaims(t *testing.T) {
+	needsCluster(t)
+	p := newPartition(t, func(rp *v1alpha1.ReplicatedPartition) {
+		rp.Annotations = map[string]string{v1alpha1.AnnotationAdopt: v1alpha1.AdoptNone, v1alpha1.AnnotationPaused: "true"}
+	})
+	own, err := epoch.ParseUUID(string(p.rp.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave(t, p.rp.Namespace, own, 0)
+	if err := newTestReconciler(t).createRecord(t.Context(), p.rp); err != nil {
+		t.Fatal(err)
+	}
+	p.noRecord()
 }

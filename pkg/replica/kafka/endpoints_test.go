@@ -164,3 +164,20 @@ func TestServersShareABudget(t *testing.T) {
 	(<-p.acks)()
 	readResponse(t, second, 2)
 }
+
+// Rule 9 for the other question that replicas ask.
+func TestNoReplicaAsksForEpochsOverAnExternalListener(t *testing.T) {
+	p := newMemPartition()
+	fill(p, "a", "b")
+	r := start(t, p, (&outside{}).external)
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	rp := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
+	rp.LeaderEpoch = 3
+	req.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: testTopic, Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{rp}}}
+	for replica, refused := range map[int32]bool{-1: false, 2: true} {
+		req.Version, req.ReplicaID = 4, replica
+		if got := ask[*kmsg.OffsetForLeaderEpochResponse](r, req).Topics[0].Partitions[0]; (got.ErrorCode != 0) != refused {
+			t.Errorf("replica id %d is answered %+v", replica, got)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -37,6 +39,26 @@ func (w *world) startAll(inSync ...epoch.ReplicaID) *proc {
 	return leader
 }
 
+// goOnFrom brings all three replicas of an adopted log into sync, writes one record more, and
+// demands that each holds what was there and that one.
+func (w *world) goOnFrom(values ...string) {
+	w.t.Helper()
+	if _, err := epoch.Assign(w.record.Record, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: "asked"}); !errors.Is(err, epoch.ErrNoChange) {
+		w.operate(func(r epoch.Record) (epoch.Record, error) {
+			return epoch.Assign(r, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: w.changeID()})
+		})
+	}
+	leader := w.startAll(0, 1, 2)
+	out := leader.produce("one more")
+	w.run("an acknowledgement", func() bool { return out.Err == nil })
+	want := append(slices.Clone(values), "one more")
+	for _, p := range w.procs {
+		if got := p.values(); !slices.Equal(got, want) {
+			w.t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+		}
+	}
+}
+
 func TestALogIsAdoptedWithAllThatItHad(t *testing.T) {
 	w := newWorld(t, 3, 2, nil)
 	leader := w.startAll(0, 1, 2)
@@ -52,14 +74,7 @@ func TestALogIsAdoptedWithAllThatItHad(t *testing.T) {
 	if r := w.record.Record; len(r.ISR) < 2 || r.LeaderEpoch < before.LeaderEpoch+epoch.RecoveryMargin {
 		t.Fatalf("adopted with the ISR %v in epoch %d; want those who had stopped last in sync, above epoch %d", r.ISR, r.LeaderEpoch, before.LeaderEpoch)
 	}
-	leader = w.startAll(0, 1, 2)
-	out := leader.produce("d")
-	w.run("an acknowledgement", func() bool { return out.Err == nil })
-	for _, p := range w.procs {
-		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
-			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
-		}
-	}
+	w.goOnFrom("a", "b", "c")
 }
 
 // imported is a disk with a log that was imported for a replica: what `replica log import`
@@ -91,17 +106,7 @@ func TestAnImportedLogIsAdopted(t *testing.T) {
 	if r := w.record.Record; !slices.Equal(r.ISR, []epoch.ReplicaID{1}) {
 		t.Fatalf("in sync are %v, want replica 1 alone, which has the log", r.ISR)
 	}
-	w.operate(func(r epoch.Record) (epoch.Record, error) {
-		return epoch.Assign(r, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: w.changeID()})
-	})
-	leader := w.startAll(0, 1, 2)
-	out := leader.produce("d")
-	w.run("an acknowledgement", func() bool { return out.Err == nil })
-	for _, p := range w.procs {
-		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
-			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
-		}
-	}
+	w.goOnFrom("a", "b", "c")
 }
 
 // An imported log speaks where a record is made of what replicas remember, and nowhere else:
@@ -152,15 +157,103 @@ func TestOfSeveralImportedLogsOneIsAdopted(t *testing.T) {
 	if r := w.record.Record; !slices.Equal(r.ISR, []epoch.ReplicaID{1}) {
 		t.Fatalf("in sync are %v, want replica 1 alone, which has the longest log", r.ISR)
 	}
-	w.operate(func(r epoch.Record) (epoch.Record, error) {
-		return epoch.Assign(r, epoch.Assignment{Target: []epoch.ReplicaID{0, 1, 2}, WantedMinISR: 2, Change: w.changeID()})
-	})
-	leader := w.startAll(0, 1, 2)
-	out := leader.produce("d")
-	w.run("an acknowledgement", func() bool { return out.Err == nil })
-	for _, p := range w.procs {
-		if got, want := p.values(), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
-			t.Errorf("replica %d holds %q, want %q", p.id, got, want)
+	w.goOnFrom("a", "b", "c")
+}
+
+// Two of the same length and epochs: their names tell them apart.
+func TestOfImportedLogsOfOneLengthOneIsAdopted(t *testing.T) {
+	w := newWorld(t, 3, 2, nil)
+	logs := [][]string{{"a", "b"}, {"x", "y"}}
+	for id, values := range logs {
+		w.procs[id].disk = imported(t, epoch.ReplicaID(id), values...)
+	}
+	w.adopt()
+	r := w.record.Record
+	if len(r.ISR) != 1 || r.ISR[0] > 1 {
+		t.Fatalf("in sync are %v, want one of the two with a log", r.ISR)
+	}
+	w.goOnFrom(logs[r.ISR[0]]...)
+}
+
+// A record that went backwards is not made of what replicas remember: an imported log must
+// not win over it, whatever its epochs.
+func TestAnImportedLogDoesNotSpeakInARecoveryOfARecordThatIsThere(t *testing.T) {
+	w := newWorld(t, 2, 1, nil)
+	must(t, w.procs[0].start())
+	w.run("a leader", w.leads(0))
+	restored := w.record.Record.Clone()
+	w.elect(0)
+	w.procs[0].kill()
+	w.record.Record, w.record.Version = restored, string(w.changeID())
+	w.procs[0].report()
+	w.procs[1].disk = imported(t, 1, "a", "b", "c")
+	w.procs[1].report()
+	for _, v := range w.record.Record.Recovery.Reports {
+		if v.ID == 1 && v.Known != (epoch.Change{}) {
+			t.Errorf("the imported log says that it has acted on %+v", v.Known)
 		}
 	}
+}
+
+// An imported log that is not the partition's is left at a start that is killed at any
+// operation on its disk, with or without the power: the next one goes on.
+func TestAStrangeImportIsLeftWhereverTheStartIsKilled(t *testing.T) {
+	for _, power := range []bool{false, true} {
+		for n := 0; ; n++ {
+			w := newWorld(t, 2, 1, nil)
+			must(t, w.procs[0].start())
+			w.run("a leader", w.leads(0))
+			for _, v := range []string{"x", "y", "z"} {
+				out := w.procs[0].produceAlone(v)
+				w.run("an acknowledgement", func() bool { return out.Err == nil })
+			}
+			p := w.procs[1]
+			p.disk = imported(t, 1, "a", "b")
+			killed := p.startKilledAt(n)
+			if power {
+				p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.RandomCrash(rand.New(rand.NewPCG(uint64(n), 1))) })
+			}
+			if !killed && !power {
+				break
+			}
+			if p.n == nil {
+				must(t, p.start())
+			}
+			w.run("both in sync", w.inSync(0, 1))
+			w.run("the same length", func() bool { return p.n.Log().EndOffset() == 3 })
+			if got, want := p.values(), []string{"x", "y", "z"}; !slices.Equal(got, want) {
+				t.Fatalf("killed at operation %d, power cut %t: replica 1 holds %q, want %q", n, power, got, want)
+			}
+			if !killed {
+				break
+			}
+		}
+	}
+}
+
+// startKilledAt starts a process that is killed at its n-th operation on the disk, and
+// reports whether it got that far.
+func (p *proc) startKilledAt(n int) (killed bool) {
+	p.w.t.Helper()
+	type kill struct{}
+	done := 0
+	p.disk.SetFault(func(vfs.Op) error {
+		if done == n {
+			panic(kill{})
+		}
+		done++
+		return nil
+	})
+	defer func() {
+		p.disk.SetFault(nil)
+		switch r := recover(); r.(type) {
+		case nil:
+		case kill:
+			killed, p.n = true, nil
+		default:
+			panic(r)
+		}
+	}()
+	must(p.w.t.(*testing.T), p.start())
+	return false
 }
