@@ -169,8 +169,8 @@ func TestOfImportedLogsOfOneLengthOneIsAdopted(t *testing.T) {
 	}
 	w.adopt()
 	r := w.record.Record
-	if len(r.ISR) != 1 || r.ISR[0] > 1 {
-		t.Fatalf("in sync are %v, want one of the two with a log", r.ISR)
+	if len(r.ISR) != 1 || r.ISR[0] > 1 || !slices.Equal(r.Recovered.Faithful, r.ISR) {
+		t.Fatalf("in sync are %v, of the history that won %v; want one of the two with a log", r.ISR, r.Recovered.Faithful)
 	}
 	w.goOnFrom(logs[r.ISR[0]]...)
 }
@@ -209,7 +209,11 @@ func TestAStrangeImportIsLeftWhereverTheStartIsKilled(t *testing.T) {
 			}
 			p := w.procs[1]
 			p.disk = imported(t, 1, "a", "b")
+			before := p.segment()
 			killed := p.startKilledAt(n)
+			if _, still, _ := volume.Imported(p.disk, "/data"); still && p.marked() && p.segment() != before {
+				t.Fatalf("killed at operation %d: the log was changed under the import's clean mark", n)
+			}
 			if power {
 				p.powerCut(func(m *vfs.Mem) *vfs.Mem { return m.RandomCrash(rand.New(rand.NewPCG(uint64(n), 1))) })
 			}
@@ -256,4 +260,19 @@ func (p *proc) startKilledAt(n int) (killed bool) {
 	}()
 	must(p.w.t.(*testing.T), p.start())
 	return false
+}
+
+// segment is the first segment of a log that is not running, "" if it is not there.
+func (p *proc) segment() string {
+	b, err := vfs.ReadFile(p.disk, "/data/orders-0/00000000000000000000.log", 1<<20)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// marked reports a clean mark on the disk.
+func (p *proc) marked() bool {
+	_, err := p.disk.Stat("/data/.kafka_cleanshutdown")
+	return err == nil
 }
