@@ -23,16 +23,12 @@ type bounded struct {
 
 // Get reads one object.
 func (b bounded) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	ctx, cancel := context.WithTimeout(ctx, b.limit)
-	defer cancel()
-	return b.Client.Get(ctx, key, obj, opts...)
+	return boundedReader{b.Client, b.limit}.Get(ctx, key, obj, opts...)
 }
 
 // List reads many.
 func (b bounded) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	ctx, cancel := context.WithTimeout(ctx, b.limit)
-	defer cancel()
-	return b.Client.List(ctx, list, opts...)
+	return boundedReader{b.Client, b.limit}.List(ctx, list, opts...)
 }
 
 // Create makes one.

@@ -26,6 +26,12 @@ func (p partition) patch(t testing.TB, patch string) {
 	kubectl(t, "patch", "rp", p.name, "--type=merge", "-p", patch)
 }
 
+// scale asks for so many replicas.
+func (p partition) scale(t testing.TB, n int) {
+	t.Helper()
+	kubectl(t, "scale", "rp", p.name, fmt.Sprintf("--replicas=%d", n))
+}
+
 // podsByName are the partition's pods.
 func (p partition) podsByName(t testing.TB) map[string]corev1.Pod {
 	t.Helper()
@@ -135,12 +141,11 @@ func TestAScaleIsTakenBackHalfWay(t *testing.T) {
 	l := startLoad(t, p)
 	p.awaitInSync(t)
 	at := time.Now()
-	scale := func(n int) { kubectl(t, "scale", "rp", p.name, fmt.Sprintf("--replicas=%d", n)) }
-	scale(5)
+	p.scale(t, 5)
 	p.await(t, "five replicas in the record", func(s v1alpha1.ReplicatedPartitionStatus) bool { return s.CurrentReplicas == 5 })
-	scale(2)
+	p.scale(t, 2)
 	p.await(t, "fewer than five replicas", func(s v1alpha1.ReplicatedPartitionStatus) bool { return s.CurrentReplicas < 5 })
-	scale(3)
+	p.scale(t, 3)
 	after := p.awaitComplete(t)
 	if len(after.Replicas) != 3 {
 		t.Errorf("%d replicas, want 3", len(after.Replicas))
@@ -158,8 +163,7 @@ func TestAKeptVolumeComesBackWithItsReplica(t *testing.T) {
 	p := newPartition(t, "kept-volume")
 	l := startLoad(t, p)
 	p.awaitInSync(t)
-	scale := func(n int) { kubectl(t, "scale", "rp", p.name, fmt.Sprintf("--replicas=%d", n)) }
-	scale(2)
+	p.scale(t, 2)
 	p.awaitComplete(t)
 	p.awaitCount(t, &corev1.PodList{}, 2)
 	claim := p.claim(t, p.name+"-2")
@@ -168,7 +172,7 @@ func TestAKeptVolumeComesBackWithItsReplica(t *testing.T) {
 	}
 	l.await(t, time.Now())
 	at := time.Now()
-	scale(3)
+	p.scale(t, 3)
 	p.awaitComplete(t)
 	if now := p.claim(t, p.name+"-2"); now.UID != claim.UID {
 		t.Error("it came back on another volume")

@@ -13,7 +13,8 @@ import (
 )
 
 // watchSpec calls onChange with the ReplicatedPartition now and whenever its spec changes,
-// or the addresses that the operator has found for its listeners, until ctx ends. It reports no errors: a replica goes on with what it knows.
+// or the addresses that the operator has found for its listeners, until ctx ends. It reports
+// no errors: a replica goes on with what it knows.
 func (r *reader) watchSpec(ctx context.Context, namespace, name string, onChange func(*v1alpha1.ReplicatedPartition)) {
 	for ctx.Err() == nil {
 		if p, err := r.partition(ctx, namespace, name); err == nil {

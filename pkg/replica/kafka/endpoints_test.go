@@ -181,3 +181,19 @@ func TestNoReplicaAsksForEpochsOverAnExternalListener(t *testing.T) {
 		}
 	}
 }
+
+func TestNoReplicaAsksForOffsetsOverAnExternalListener(t *testing.T) {
+	p := newMemPartition()
+	fill(p, "a", "b")
+	r := start(t, p, (&outside{}).external)
+	req := kmsg.NewPtrListOffsetsRequest()
+	rp := kmsg.NewListOffsetsRequestTopicPartition()
+	rp.Timestamp = -1
+	req.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: testTopic, Partitions: []kmsg.ListOffsetsRequestTopicPartition{rp}}}
+	for replica, refused := range map[int32]bool{-1: false, 2: true} {
+		req.Version, req.ReplicaID = 5, replica
+		if got := ask[*kmsg.ListOffsetsResponse](r, req).Topics[0].Partitions[0]; (got.ErrorCode != 0) != refused {
+			t.Errorf("replica id %d is answered %+v", replica, got)
+		}
+	}
+}
