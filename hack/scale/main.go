@@ -28,6 +28,8 @@ type options struct {
 	lease   time.Duration
 	idle    time.Duration
 	deaths  int
+	// gap is the time from one death to the next.
+	gap     time.Duration
 	workers int
 	// memory is GOMEMLIMIT of the operator.
 	memory string
@@ -43,6 +45,7 @@ func main() {
 	flag.DurationVar(&o.lease, "lease", 10*time.Second, "lease duration; each leader renews every third of it")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle operator is watched")
 	flag.IntVar(&o.deaths, "deaths", 100, "leaders killed for the reaction time, one after the other")
+	flag.DurationVar(&o.gap, "gap", 500*time.Millisecond, "time from one death to the next, at least")
 	flag.IntVar(&o.workers, "workers", 0, "the operator's workers; its default when 0")
 	flag.StringVar(&o.memory, "gomemlimit", "218MiB", "the operator's GOMEMLIMIT; the chart's by default")
 	flag.StringVar(&o.out, "out", "", "where the table goes, beside standard output")
@@ -174,7 +177,11 @@ func measureSize(ctx context.Context, o options, w *world, n int, start func() (
 		say("done while idle: %s", what)
 	}
 	w.takeRenewals()
-	reactions, err := deaths(ctx, w, min(o.deaths, n), n)
+	alive, err := op.measure()
+	if err != nil {
+		return "", err
+	}
+	reactions, err := deaths(ctx, w, min(o.deaths, n), n, o.gap)
 	if err != nil {
 		return "", err
 	}
@@ -183,6 +190,9 @@ func measureSize(ctx context.Context, o options, w *world, n int, start func() (
 	if err != nil {
 		return "", err
 	}
+	each := float64(len(reactions))
+	say("%d deaths in %s: %.1f reads, %.1f writes, %.1f reconciles, CPU %s for each; done: %s", len(reactions), end.at.Sub(alive.at).Round(time.Millisecond),
+		(end.reads-alive.reads)/each, (end.writes-alive.writes)/each, (end.reconciles-alive.reconciles)/each, (end.cpu-alive.cpu)/time.Duration(len(reactions)), end.since(alive))
 	minutes := after.at.Sub(before.at).Minutes()
 	perMinute := func(a, b float64) float64 { return (b - a) / minutes / float64(n) }
 	return fmt.Sprintf("| %d | %s | %s | %s, %s | %s | %s | %.1f %% | %.0f | %.3f | %.3f | %.3f | %s | %s | %s | %s | %s | %s | %.0f |\n", n,
@@ -208,9 +218,16 @@ func (o *operator) converge(ctx context.Context, limit time.Duration, n int) err
 }
 
 // deaths kills the leaders of some partitions of n, one after the other.
-func deaths(ctx context.Context, w *world, some, n int) ([]time.Duration, error) {
+func deaths(ctx context.Context, w *world, some, n int, gap time.Duration) ([]time.Duration, error) {
 	var out []time.Duration
+	next := time.NewTicker(max(gap, time.Nanosecond))
+	defer next.Stop()
 	for i := range some {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-next.C:
+		}
 		d, err := w.kill(ctx, fmt.Sprintf("p%05d", i*n/some))
 		if err != nil {
 			return nil, err

@@ -78,10 +78,13 @@ type sample struct {
 	done map[string]float64
 }
 
+// plain asks for metrics as they are: to compress them would be on the operator's bill.
+var plain = &http.Client{Transport: &http.Transport{DisableCompression: true}}
+
 // scrape reads the operator's metrics.
 func (o *operator) scrape() (sample, error) {
 	s := sample{at: time.Now(), done: map[string]float64{}}
-	resp, err := http.Get(o.metrics)
+	resp, err := plain.Get(o.metrics)
 	if err != nil {
 		return s, err
 	}
@@ -169,13 +172,13 @@ func kib(status, key string) int64 {
 	return n << 10
 }
 
-// until asks every 50 ms.
+// until asks every 50 ms, or more seldom where the asking takes long: with thousands of partitions
+// the operator would be busy with answers.
 func until(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	for {
+		began := time.Now()
 		ok, err := done()
 		if ok || err != nil {
 			return err
@@ -183,7 +186,7 @@ func until(ctx context.Context, limit time.Duration, done func() (bool, error)) 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not within %s", limit)
-		case <-tick.C:
+		case <-time.After(max(50*time.Millisecond, 20*time.Since(began))):
 		}
 	}
 }
