@@ -107,7 +107,7 @@ func TestNoEmptyLogBeginsUnderTheTopicIDThatIsToBeAdopted(t *testing.T) {
 	})
 	cached := p.rp.DeepCopy()
 	cached.Annotations = nil
-	if err := newTestReconciler(t).createRecord(t.Context(), cached); err != nil {
+	if _, err := newTestReconciler(t).createRecord(t.Context(), cached); err != nil {
 		t.Fatal(err)
 	}
 	p.noRecord()
@@ -185,7 +185,7 @@ func TestWhatDecidesOnTheFirstRecordIsReadFromTheAPI(t *testing.T) {
 			paused(rp)
 			leave(t, rp.Namespace, topic, 0)
 		}, func(p *partition) {
-			if err := r.createRecord(p.t.Context(), p.rp); err != nil {
+			if _, err := r.createRecord(p.t.Context(), p.rp); err != nil {
 				p.t.Fatal(err)
 			}
 		}},
@@ -228,7 +228,7 @@ func TestAnEmptyLogIsNotMadeOverThePartitionsOwnClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave(t, p.rp.Namespace, own, 0)
-	if err := newTestReconciler(t).createRecord(t.Context(), p.rp); err != nil {
+	if _, err := newTestReconciler(t).createRecord(t.Context(), p.rp); err != nil {
 		t.Fatal(err)
 	}
 	p.noRecord()

@@ -52,7 +52,9 @@ func (r *Reconciler) carryOut(ctx context.Context, o *Observation, a Action, out
 	rp := o.Partition
 	switch a := a.(type) {
 	case CreateRecord:
-		return true, r.createRecord(ctx, rp)
+		var err error
+		out.recordChanged, err = r.createRecord(ctx, rp)
+		return true, err
 	case Adopt:
 		return true, r.adoptLog(ctx, rp, a)
 	case RemakeRecord:

@@ -17,33 +17,33 @@ import (
 
 // createRecord makes the record of a partition that never had one, unless an earlier
 // partition has left volumes of which the user has not spoken.
-func (r *Reconciler) createRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition) error {
+func (r *Reconciler) createRecord(ctx context.Context, rp *v1alpha1.ReplicatedPartition) (made bool, err error) {
 	now, err := r.withoutRecord(ctx, rp)
 	if now == nil {
-		return err
+		return false, err
 	}
 	kept, err := r.claims(ctx, r.APIReader, now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if q, err := adoptRequest(now); err != nil || !q.topicID.IsZero() || len(kept) > 0 && !q.none || ownKept(now, kept) {
-		return nil // caches did not show the wish, or them, yet: the next look does
+		return false, nil // caches did not show the wish, or them, yet: the next look does
 	}
 	change, err := newChangeID()
 	if err != nil {
-		return err
+		return false, err
 	}
 	topic, err := topicID(now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	record := epoch.New(topic, target(now), now.EffectiveMinInSyncReplicas(), change)
 	if made, err := r.makeRecord(ctx, now, record); !made {
-		return err
+		return false, err
 	}
 	log.FromContext(ctx).Info("partition record made", "topicID", topic.String(), "replicas", len(record.Replicas))
 	r.event(rp, nil, normal, v1alpha1.EventRecordCreated, "made the partition record in Lease %s for topic id %s", rp.LeaseName(), topic)
-	return nil
+	return true, nil
 }
 
 // adoptLog makes a frozen record for the log of an earlier partition, with every replica

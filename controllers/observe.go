@@ -22,7 +22,8 @@ import (
 )
 
 // observe reads what a plan needs. What the caches hold is taken from them; what
-// they do not hold, whose absence would be acted upon, is read from the API.
+// they do not hold, whose absence would be acted upon, is read from the API. Before the
+// status shows the record nothing is made, so nothing has to be known to be absent.
 func (r *Reconciler) observe(ctx context.Context, rp *v1alpha1.ReplicatedPartition) (*Observation, error) {
 	o := &Observation{Partition: rp}
 	if err := r.observeRecord(ctx, o); err != nil {
@@ -160,7 +161,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *Observation) error {
 	// A pod without our labels is not in the cache and would only be found by
 	// running into it.
 	for _, p := range o.hosted().Replicas {
-		if o.Pods[p.ID] != nil {
+		if o.Pods[p.ID] != nil || !o.recordShown() {
 			continue
 		}
 		pod := &corev1.Pod{}
@@ -214,7 +215,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, o *Observation) error 
 	for i, want := range o.Desired.Children {
 		live := want.DeepCopyObject().(client.Object)
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && o.recordShown() {
 			err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(want), live)
 		}
 		switch {

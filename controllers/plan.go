@@ -228,7 +228,7 @@ func MakePlan(o *Observation) Plan {
 
 // planRecord reports whether there is a record to go on from.
 func planRecord(o *Observation, p *Plan) bool {
-	made := o.Partition.Status.TopicID != ""
+	made := o.recordShown()
 	switch o.RecordState {
 	case RecordPresent:
 		if !made {
@@ -254,6 +254,10 @@ func planRecord(o *Observation, p *Plan) bool {
 	}
 	return false
 }
+
+// recordShown reports that the status shows the record, which it does before anything else
+// is made.
+func (o *Observation) recordShown() bool { return o.Partition.Status.TopicID != "" }
 
 func planForeign(o *Observation, p *Plan) {
 	if len(o.Foreign) > 0 {
