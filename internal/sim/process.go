@@ -263,9 +263,24 @@ func (p *process) disconnect() {
 func (p *process) reconnect() {
 	p.disconnect()
 	if p.awaiting {
+		if p.refused() {
+			p.w.say("%s is refused where replica %d led", p, p.following)
+			p.node.LeaderEnded(p.asked.LeaderEpoch)
+		}
 		p.node.FetchFailed(p.asked, false)
 	}
 	p.connect()
+}
+
+// refused reports that nobody listens where this process fetched from. A firewall may say so
+// while the leader lives.
+func (p *process) refused() bool {
+	for _, q := range p.w.procs {
+		if q.id == p.following && !q.dead {
+			return !p.w.healing && p.w.chance(5)
+		}
+	}
+	return p.w.chance(50)
 }
 
 // ask sends the next fetch, or reads the record again for a registration that waits.

@@ -62,6 +62,7 @@ func init() {
 		"produce1":   {"produce1 REPLICA VALUE…", true, onReplica(produce1Step)},
 		"delete":     {"delete REPLICA OFFSET", true, onReplica(deleteStep)},
 		"fetch":      {"fetch REPLICA [drop | hold | send | upto N | until-in-sync]", true, onReplica(fetchStep)},
+		"refused":    {"refused REPLICA", true, onReplica(refusedStep)},
 		"arrive":     {"arrive REPLICA [drop | hold]", true, onReplica(arriveStep)},
 		"deliver":    {"deliver REPLICA", true, onReplica(deliverStep)},
 		"latest":     {"latest REPLICA", true, onReplica(func(c *cluster, p *replica, _ []string) error { return c.latest(p) })},

@@ -94,6 +94,13 @@ type how struct {
 	upto              int // records at most, if not negative
 }
 
+// refusedStep tells a follower that nobody listens any more where its leader was.
+func refusedStep(c *cluster, p *replica, _ []string) error {
+	p.core.LeaderEnded(c.now, p.core.Record().LeaderEpoch)
+	c.settle(p)
+	return nil
+}
+
 // exchange takes a fetch to its leader and what comes back to its sender. It reports
 // whether the sender has everything now.
 func (c *cluster) exchange(p *replica, q question, h how) (inSync bool) {

@@ -79,6 +79,10 @@ func (o *fetchOwner) OutOfRange(ctx context.Context, q core.FetchRequest, start,
 	o.mailbox.ask(ctx, func(n *node.Node) { n.OutOfRange(q, start, end) })
 }
 
+func (o *fetchOwner) LeaderEnded(ctx context.Context, e epoch.LeaderEpoch) {
+	o.mailbox.ask(ctx, func(n *node.Node) { n.LeaderEnded(e) })
+}
+
 func (o *fetchOwner) FetchFailed(ctx context.Context, q core.FetchRequest, fenced bool) {
 	o.mailbox.ask(ctx, func(n *node.Node) { n.FetchFailed(q, fenced) })
 }

@@ -2,6 +2,7 @@ package processes
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,6 +127,36 @@ func TestKillingTwoOfThreeLosesNothing(t *testing.T) {
 		l.await(killed)
 	}
 	p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool { return len(rp.Status.ISR) == 3 })
+	l.check()
+}
+
+// TestALeaderIsSucceededWithoutAnOperator kills the leader's process while no operator runs, and
+// does not start it again: a follower sees by the closed and refused connection that it has ended.
+func TestALeaderIsSucceededWithoutAnOperator(t *testing.T) {
+	p := newPartition(t, threeReplicas())
+	l := startLoad(p)
+	rp := p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool { return len(rp.Status.ISR) == 3 && rp.Status.Leader != "" })
+	if err := env.operator.kill(); err != nil {
+		t.Fatal(err)
+	}
+	start := sync.OnceFunc(func() {
+		if err := env.operator.start(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(start)
+	killed := time.Now()
+	resume := p.kubelet.container(rp.Status.Leader).crash(nil)
+	t.Cleanup(resume)
+	l.await(killed)
+	resume()
+	start()
+	after := p.await("every replica in sync again", func(now *v1alpha1.ReplicatedPartition) bool {
+		return now.Status.LeaderEpoch > rp.Status.LeaderEpoch && len(now.Status.ISR) == 3
+	})
+	if after.Status.Leader == rp.Status.Leader {
+		t.Errorf("%s still leads, in epoch %d", after.Status.Leader, after.Status.LeaderEpoch)
+	}
 	l.check()
 }
 

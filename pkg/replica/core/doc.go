@@ -42,6 +42,7 @@
 //	recovery.go   rule 7: a record that went backwards, and a history that was set aside
 //	produce.go    acks, and rule 8: who may serve without the API server
 //	stop.go       an orderly end; isolation.go: a leader that nobody fetches from
+//	succession.go a follower takes the place of a leader whose process has ended
 //	progress.go   what a heartbeat tells
 //	effect.go, errors.go   what goes out;  state.go: for explorers
 //

@@ -35,6 +35,7 @@ type following struct {
 	session     epoch.Session
 	outstanding *FetchRequest
 	fenced      bool // parked until a newer record
+	ended       bool // the leader's process is no more
 }
 
 // follow starts to follow, anew with every leader epoch even if the leader is the

@@ -70,7 +70,7 @@ func (c *Core) AppendState(b []byte, record func([]byte, epoch.Snapshot) []byte)
 	b = appendString(b, string(c.me.StartID))
 	b = append(b, c.me.DirectoryID[:]...)
 	b = append(b, byte(c.role), bit(c.stopping), bit(c.HoldsAppends(c.now)), bit(c.holdUntil > 0))
-	if c.role == Leader || c.stopping || c.rec.pending != nil {
+	if c.role == Leader || c.stopping || c.rec.pending != nil || c.following.ended {
 		b = record(b, c.snap)
 	} else { // of its record, only what a newer one is compared with is looked at again
 		last := c.snap.Record.LastChange()
@@ -100,7 +100,7 @@ func (c *Core) appendRole(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(f.leader))
 		b = binary.AppendVarint(b, int64(f.epoch))
 		b = binary.AppendVarint(b, int64(f.session))
-		b = append(b, bit(f.fenced), bit(f.outstanding != nil))
+		b = append(b, bit(f.fenced), bit(f.ended), bit(f.outstanding != nil))
 		if q := f.outstanding; q != nil {
 			b = binary.AppendVarint(b, int64(q.Offset))
 			b = binary.AppendVarint(b, int64(q.LastEpoch))

@@ -19,7 +19,7 @@ var moves = []struct {
 	do         func(*walk)
 }{
 	{14, 6, "ask", (*walk).askSomebody}, {18, 5, "fetch arrives", (*walk).fetchArrives}, {16, 5, "answer arrives", (*walk).answerArrives},
-	{2, 0, "message lost", (*walk).loseMessage}, {6, 24, "exchange", (*walk).exchangeSome}, {8, 8, "produce", (*walk).produceSome},
+	{2, 0, "message lost", (*walk).loseMessage}, {1, 1, "leader ended", (*walk).mournLeader}, {6, 24, "exchange", (*walk).exchangeSome}, {8, 8, "produce", (*walk).produceSome},
 	{8, 10, "flush", (*walk).flushSome}, {4, 4, "time", (*walk).passTime}, {9, 6, "watch", (*walk).watchSome}, {3, 2, "news", (*walk).tellNews},
 	{9, 2, "write lands", (*walk).writeLands}, {8, 2, "write answered", (*walk).writeAnswered}, {2, 1, "write undecided", (*walk).writeUndecided},
 	{6, 2, "read", (*walk).readSome}, {3, 24, "record at rest", (*walk).finishRecord}, {6, 8, "start", (*walk).startSome}, {2, 1, "kill", (*walk).killSome},
@@ -192,6 +192,15 @@ func (w *walk) loseMessage() {
 	}
 	if p, ok := w.pickProc(); ok && p.core.following.outstanding != nil {
 		p.core.FetchFailed(*p.core.following.outstanding, false)
+		w.settle(p)
+	}
+}
+
+// mournLeader tells a follower that its leader's process has ended, whether that is so or not.
+func (w *walk) mournLeader() {
+	if p, ok := w.pickProc(); ok && p.core.Role() == Follower {
+		w.say("%s is told that the leader of epoch %d has ended", p, p.core.following.epoch)
+		p.core.LeaderEnded(w.now, p.core.following.epoch)
 		w.settle(p)
 	}
 }

@@ -103,7 +103,7 @@ func (c *Core) nextRecord(now time.Duration) (epoch.Record, bool) {
 	rec := c.snap.Record
 	if c.role != Leader {
 		if !c.stopping {
-			return rec, false
+			return c.succeed()
 		}
 		n, err := epoch.Retire(rec, c.me.ID, c.me.Session, c.changeID())
 		return n, err == nil

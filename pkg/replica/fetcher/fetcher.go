@@ -3,7 +3,9 @@ package fetcher
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,6 +21,9 @@ type Owner interface {
 	Fetched(ctx context.Context, q core.FetchRequest, a core.FetchResponse)
 	OutOfRange(ctx context.Context, q core.FetchRequest, start, end epoch.Offset)
 	FetchFailed(ctx context.Context, q core.FetchRequest, fenced bool)
+	// LeaderEnded says that the leader's process is no more: it closed a connection that it
+	// had answered on in this epoch, and its machine refuses the next one.
+	LeaderEnded(ctx context.Context, e epoch.LeaderEpoch)
 }
 
 // Config says who fetches, and how much at a time.
@@ -117,6 +122,9 @@ type loop struct {
 	log     logr.Logger
 	conn    *connection
 	failing bool
+	// answered tells of conn, and hungUp of the one before, that the leader had answered a
+	// fetch on it and then closed it.
+	answered, hungUp bool
 }
 
 func (l *loop) run(ctx context.Context) {
@@ -156,7 +164,7 @@ func (l *loop) once(ctx context.Context, cfg Config, q core.FetchRequest) error 
 		if err != nil {
 			return err
 		}
-		l.conn = conn
+		l.conn, l.answered, l.hungUp = conn, false, false
 	}
 	a, err := l.conn.fetch(ctx, cfg, q)
 	switch {
@@ -170,6 +178,7 @@ func (l *loop) once(ctx context.Context, cfg Config, q core.FetchRequest) error 
 	case err != nil:
 		return err
 	}
+	l.answered = true
 	l.fetcher.owner.Fetched(ctx, q, a)
 	return nil
 }
@@ -177,11 +186,17 @@ func (l *loop) once(ctx context.Context, cfg Config, q core.FetchRequest) error 
 func (l *loop) fail(ctx context.Context, q core.FetchRequest, err error) {
 	var refused *refusal
 	if !errors.As(err, &refused) {
+		l.hungUp = l.hungUp || l.conn != nil && l.answered && closedByPeer(err)
 		l.disconnect()
 	}
 	if !l.failing {
 		l.failing = true
 		l.log.Info("cannot fetch from the leader; trying again", "error", err.Error())
+	}
+	if l.hungUp && errors.Is(err, syscall.ECONNREFUSED) {
+		l.hungUp = false // it is told once
+		l.log.Info("the leader's process has ended: it closed the connection, and its machine refuses another one")
+		l.fetcher.owner.LeaderEnded(ctx, q.LeaderEpoch)
 	}
 	l.fetcher.owner.FetchFailed(ctx, q, errors.Is(err, core.ErrFencedLeaderEpoch))
 }
@@ -191,6 +206,12 @@ func (l *loop) disconnect() {
 		l.conn.close()
 		l.conn = nil
 	}
+}
+
+// closedByPeer tells a connection that the other side has closed from one that was given
+// up on this side, as after a silence.
+func closedByPeer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -102,6 +102,16 @@ func (n *Node) OutOfRange(q core.FetchRequest, start, end epoch.Offset) {
 	n.settle()
 }
 
+// LeaderEnded says that the process that leads in that epoch is no more: it closed the
+// connection that its fetches were answered on, and its machine refuses another one.
+func (n *Node) LeaderEnded(e epoch.LeaderEpoch) {
+	if n.failed != nil {
+		return
+	}
+	n.core.LeaderEnded(n.cfg.Now(), e)
+	n.settle()
+}
+
 // FetchFailed says that a fetch was refused or got no answer; fenced, that the leader
 // knows a newer epoch.
 func (n *Node) FetchFailed(q core.FetchRequest, fenced bool) {
