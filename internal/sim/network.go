@@ -220,7 +220,11 @@ func (c *closePacket) ends() (from, to epoch.ReplicaID) { return c.from, c.to }
 
 func (c *closePacket) deliver(w *world) {
 	if p, ok := w.processOf(c.to); ok && p.node != nil {
-		p.node.Disconnected(c.from, c.connection)
+		_, ask := p.node.Disconnected(c.from, c.connection)
+		if q, alive := w.processOf(c.from); ask && (!alive && w.chance(50) || alive && !w.healing && w.chance(5)) {
+			w.say("%s is refused where %s fetched from; alive: %t", p, q, alive)
+			p.node.Refused(c.from, c.connection)
+		}
 		w.after(p)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/pkg/epoch"
 	"github.com/tidemark-io/tidemark/pkg/replica/core"
+	"github.com/tidemark-io/tidemark/pkg/replica/fetcher"
 	"github.com/tidemark-io/tidemark/pkg/replica/kafka"
 	"github.com/tidemark-io/tidemark/pkg/replica/node"
 )
@@ -107,9 +108,20 @@ func diverging(e *epoch.Entry) *kafka.DivergingEpoch {
 	return &kafka.DivergingEpoch{Epoch: e.Epoch, EndOffset: e.Start}
 }
 
-// ReplicaDisconnected implements kafka.Partition.
+// ReplicaDisconnected implements kafka.Partition. Whether the other process has ended, or
+// only this connection, shows when it is tried: so a follower that dies is not waited for.
 func (r *Replica) ReplicaDisconnected(id epoch.ReplicaID, _ epoch.Session, connection uint64) {
-	r.mailbox.post(func(n *node.Node) { n.Disconnected(id, connection) })
+	r.mailbox.post(func(n *node.Node) {
+		address, ask := n.Disconnected(id, connection)
+		if !ask {
+			return
+		}
+		go func() {
+			if fetcher.Refuses(address) {
+				r.mailbox.post(func(n *node.Node) { n.Refused(id, connection) })
+			}
+		}()
+	})
 }
 
 // Fetch implements kafka.Partition.

@@ -2,6 +2,9 @@ package processes
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -157,6 +160,34 @@ func TestALeaderIsSucceededWithoutAnOperator(t *testing.T) {
 	if after.Status.Leader == rp.Status.Leader {
 		t.Errorf("%s still leads, in epoch %d", after.Status.Leader, after.Status.LeaderEpoch)
 	}
+	l.check()
+}
+
+// TestADeadFollowerIsNotWaitedFor kills a follower's process: the leader finds out by trying to
+// connect, and says so.
+func TestADeadFollowerIsNotWaitedFor(t *testing.T) {
+	p := newPartition(t, threeReplicas())
+	l := startLoad(p)
+	rp := p.await("every replica in sync", func(rp *v1alpha1.ReplicatedPartition) bool { return len(rp.Status.ISR) == 3 && rp.Status.Leader != "" })
+	follower := "orders-0"
+	if rp.Status.Leader == follower {
+		follower = "orders-1"
+	}
+	killed := time.Now()
+	resume := p.kubelet.container(follower).crash(nil)
+	t.Cleanup(resume)
+	p.poll("the leader's word that the process has ended", func() bool {
+		for _, name := range p.logFiles() {
+			b, _ := os.ReadFile(name)
+			if strings.Contains(filepath.Base(name), rp.Status.Leader) && strings.Contains(string(b), "its machine refuses another one") {
+				return true
+			}
+		}
+		return false
+	})
+	l.await(killed)
+	resume()
+	p.await("every replica in sync again", func(rp *v1alpha1.ReplicatedPartition) bool { return len(rp.Status.ISR) == 3 })
 	l.check()
 }
 

@@ -24,6 +24,7 @@ type remote struct {
 	connection      uint64
 	connected       bool
 	disconnectedAt  time.Duration
+	refused         bool // since then: no process listens any more where it was
 	trouble         epoch.Trouble
 }
 
@@ -177,7 +178,7 @@ func (c *Core) gone(id epoch.ReplicaID, r *remote, now time.Duration) bool {
 		return true
 	}
 	if r.connection != 0 {
-		return now-r.disconnectedAt >= c.opts.DisconnectGrace
+		return r.refused || now-r.disconnectedAt >= c.opts.DisconnectGrace
 	}
 	return now-c.takeover >= c.opts.ShowGrace
 }
@@ -206,8 +207,18 @@ func (c *Core) LiveISR(now time.Duration) []epoch.ReplicaID {
 func (c *Core) Disconnected(now time.Duration, id epoch.ReplicaID, connection uint64) {
 	now = c.passed(now)
 	if r := c.remotes[id]; r != nil && r.connected && r.connection == connection {
-		r.connected = false
+		r.connected, r.refused = false, false
 		r.disconnectedAt = now
+	}
+}
+
+// Refused says that the machine of a replica whose fetch connection has closed refuses
+// another one: its process has ended, and need not be waited for.
+func (c *Core) Refused(now time.Duration, id epoch.ReplicaID, connection uint64) {
+	now = c.passed(now)
+	if r := c.remotes[id]; r != nil && !r.connected && r.connection == connection {
+		r.refused = true
+		c.maybeWrite(now)
 	}
 }
 

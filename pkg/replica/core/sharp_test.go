@@ -21,13 +21,13 @@ func TestRandomWalksMissEveryGuard(t *testing.T) {
 		seed  uint64
 	}{
 		{"truncate by epoch", guard.TruncateByEpoch, 27},
-		{"own floor", guard.OwnFloor, 17},
-		{"maximal ISR", guard.MaximalISR, 1581},
+		{"own floor", guard.OwnFloor, 8},
+		{"maximal ISR", guard.MaximalISR, 234},
 		{"epoch start", guard.JoinAtEpochStart, 523},
-		{"fetch epoch", guard.FetchOlderEpoch, 19813},
+		{"fetch epoch", guard.FetchOlderEpoch, 19724},
 		{"fetch session", guard.FetchSession, 3816},
 		{"freeze below min ISR", guard.FreezeBelowMinISR, 123},
-		{"diverging not counted", guard.DivergingNotCounted, 25},
+		{"diverging not counted", guard.DivergingNotCounted, 8},
 		{"own session", guard.OwnSession, 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

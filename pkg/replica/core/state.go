@@ -121,7 +121,7 @@ func (c *Core) appendRole(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(r.leo))
 		b = binary.AppendVarint(b, int64(r.session))
 		b = append(b, r.directory[:]...)
-		b = append(b, bit(c.old(r.caughtUp)), bit(r.connected))
+		b = append(b, bit(c.old(r.caughtUp)), bit(r.connected), bit(r.refused && !r.connected))
 		if c.snap.Record.MinISR > 1 { // it may find itself isolated
 			b = append(b, bit(c.old(max(r.fetchedAt, c.takeover))))
 		}

@@ -102,3 +102,63 @@ func TestWhoDoesNotSucceed(t *testing.T) {
 		}
 	})
 }
+
+// A follower whose process has ended leaves the ISR at once; one that only closed its
+// connection has a moment to come back.
+func TestAFollowerWhoseProcessHasEndedIsNotWaitedFor(t *testing.T) {
+	out := func(b *bench) bool {
+		b.t.Helper()
+		w, at := first[WriteRecord](b.take())
+		return at >= 0 && !w.Next.InSync(1)
+	}
+	connected := func(t *testing.T) *bench {
+		b := newBench(t, 0)
+		b.fetchFrom(time.Second, 1)
+		b.fetchFrom(time.Second, 2)
+		b.take()
+		return b
+	}
+	t.Run("closed", func(t *testing.T) {
+		b := connected(t)
+		b.core.Disconnected(time.Second, 1, 2)
+		b.core.Tick(time.Second)
+		if out(b) {
+			t.Error("it was not given a moment to come back")
+		}
+	})
+	t.Run("closed and refused", func(t *testing.T) {
+		b := connected(t)
+		b.core.Disconnected(time.Second, 1, 2)
+		b.core.Refused(time.Second, 1, 2)
+		if !out(b) {
+			t.Error("it is waited for")
+		}
+	})
+	t.Run("refused, back, and closed again", func(t *testing.T) {
+		b := connected(t)
+		b.core.Disconnected(time.Second, 1, 2)
+		b.core.Refused(time.Second, 1, 2)
+		b.take() // the change is under way, and fails
+		b.fetchFrom(time.Second, 1)
+		b.core.Disconnected(time.Second, 1, 2)
+		b.core.WriteFailed(time.Second, epoch.ErrConflict)
+		b.core.ReadDone(time.Second, epoch.Snapshot{Record: b.core.Record(), Version: "read"})
+		b.core.Tick(time.Second)
+		if out(b) {
+			t.Error("what was found once is held against it for ever")
+		}
+	})
+	t.Run("refused, and back on another connection", func(t *testing.T) {
+		b := connected(t)
+		b.core.Disconnected(time.Second, 1, 2)
+		p, _ := b.core.Record().Replica(1)
+		if _, err := b.core.Fetch(time.Second, ReplicaFetch{Replica: 1, Session: p.Session, StartID: p.StartID, DirectoryID: p.DirectoryID,
+			LeaderEpoch: 1, Offset: b.log.EndOffset(), LastEpoch: b.log.cache.Latest(), Connection: 9}); err != nil {
+			t.Fatal(err)
+		}
+		b.core.Refused(time.Second, 1, 2)
+		if out(b) {
+			t.Error("what was found of an old connection was held against a new one")
+		}
+	})
+}

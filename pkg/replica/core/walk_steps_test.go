@@ -310,6 +310,9 @@ func (w *walk) disconnectSome() {
 func (w *walk) disconnect(p *proc) {
 	for _, q := range w.procs {
 		q.core.Disconnected(w.now, p.id, p.connection)
+		if w.chance(30) { // whether its process has ended or not
+			q.core.Refused(w.now, p.id, p.connection)
+		}
 		w.settle(q)
 	}
 }

@@ -2,9 +2,11 @@ package fetcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -40,12 +42,28 @@ func connect(ctx context.Context, a epoch.Address, cfg Config) (*connection, err
 	if a.Host == "" || a.ReplicationPort == 0 {
 		return nil, fmt.Errorf("the leader has not registered an address")
 	}
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: KeepAlive, Control: LimitSilence}
-	nc, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.Host, strconv.Itoa(int(a.ReplicationPort))))
+	nc, err := dial(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	return &connection{client: kafka.NewClient(nc, string(cfg.Me.StartID), maxAnswer)}, nil
+}
+
+func dial(ctx context.Context, a epoch.Address) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: KeepAlive, Control: LimitSilence}
+	return d.DialContext(ctx, "tcp", net.JoinHostPort(a.Host, strconv.Itoa(int(a.ReplicationPort))))
+}
+
+// Refuses reports that a replica's machine is there and no process of it listens. It waits
+// for as long as a follower does before it connects anew: a process that ends closes
+// its connections and its listener in any order.
+func Refuses(a epoch.Address) bool {
+	time.Sleep(firstPause)
+	nc, err := dial(context.Background(), a)
+	if err == nil {
+		_ = nc.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 func (c *connection) close() { _ = c.client.Close() }

@@ -38,12 +38,26 @@ func (n *Node) ReplicaFetch(f *Fetch) {
 	n.settle()
 }
 
-// Disconnected says that a replica's fetch connection has closed.
-func (n *Node) Disconnected(id epoch.ReplicaID, connection uint64) {
+// Disconnected says that a replica's fetch connection has closed. It returns where that
+// replica listens for others, if this one leads: see Refused.
+func (n *Node) Disconnected(id epoch.ReplicaID, connection uint64) (epoch.Address, bool) {
+	if n.failed != nil {
+		return epoch.Address{}, false
+	}
+	n.core.Disconnected(n.cfg.Now(), id, connection)
+	n.settle()
+	p, ok := n.core.Record().Replica(id)
+	return p.Address, ok && n.core.Role() == core.Leader && p.Address.ReplicationPort != 0
+}
+
+// Refused says that after its fetch connection had closed that replica's machine refused
+// another one: its process has ended.
+func (n *Node) Refused(id epoch.ReplicaID, connection uint64) {
 	if n.failed != nil {
 		return
 	}
-	n.core.Disconnected(n.cfg.Now(), id, connection)
+	n.cfg.Log.Info("a replica's process has ended: it closed its connection, and its machine refuses another one", "replica", id)
+	n.core.Refused(n.cfg.Now(), id, connection)
 	n.settle()
 }
 
