@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -59,8 +60,8 @@ func command() *cobra.Command {
 
 // A node that is lost with the working operator and a partition's leader on it must
 // not delay the election much beyond the partition's own lease of ten seconds. An
-// operator that cannot renew stops, and its container starts again; replicas do not
-// care.
+// operator that cannot renew stops, and its container starts again and waits for the
+// API server; replicas do not care.
 const (
 	standInAfter = 8 * time.Second
 	stopAfter    = 6 * time.Second
@@ -81,10 +82,31 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	log.Info("operator starts", "replicaImage", o.replicaImage, "namespaces", o.namespaces)
-	if err := mgr.Start(ctx); err != nil {
+	if err := start(ctx, mgr, o.shutdownTimeout+stopMargin); err != nil {
 		return fmt.Errorf("run the operator: %w", err)
 	}
 	return nil
+}
+
+// stopMargin is what the manager needs beyond the time that it gives its work to end.
+const stopMargin = 2 * time.Second
+
+// start runs the manager until ctx ends, and gives it so long to stop. One whose caches never
+// filled, since no API server answered, would not stop at all.
+func start(ctx context.Context, mgr ctrl.Manager, limit time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("it did not stop within %s", limit)
+	}
 }
 
 func newManager(o options) (ctrl.Manager, error) {
@@ -98,6 +120,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	}
 	// Elections must not queue behind the making of a hundred partitions.
 	cfg.QPS, cfg.Burst = 100, 200
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return patience{next: rt, pause: time.Second} })
 	scheme, err := controllers.NewScheme()
 	if err != nil {
 		return nil, err
@@ -108,6 +131,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                  scheme,
+		MapperProvider:          controllers.NewMapper,
 		Cache:                   caches,
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  o.healthAddress,
