@@ -19,6 +19,7 @@ usage: cluster.sh COMMAND
   cut-node N          power cut of node N; volumes survive
   start-node N        power for node N again
   cut-wire N          unplug node N's network; join-wire N plugs it in
+  isolate-pod NS POD  cut a pod off from all other pods, but not from the API server; join-pods ends it for all
   pause-api           API server hangs; resume-api
   stop-api            API server refuses connections; start-api
   pod-pid NS POD C    process id of a container's first process
@@ -126,6 +127,8 @@ run) need_up; run "$@" ;;
 cut-node) need_up; node_arg "${1:-}"; set +e; cut_node "$1" ;;
 start-node) need_up; node_arg "${1:-}"; node_runs "$1" || restart_node "$1" ;;
 cut-wire | join-wire) need_up; node_arg "${1:-}"; "${command/-/_}" "$1" ;;
+isolate-pod) need_up; [ $# = 2 ] || die "usage: $0 isolate-pod NAMESPACE POD"; isolate_pod "$@" ;;
+join-pods) need_up; join_pods ;;
 pause-api | resume-api | stop-api | start-api) [ -d "$LAB" ] || need_up; "${command/-/_}" ;;
 pod-pid | kill-pod) need_up; [ $# = 3 ] || die "usage: $0 $command NAMESPACE POD CONTAINER"; "${command/-/_}" "$@" ;;
 *) usage >&2; exit 2 ;;

@@ -32,36 +32,47 @@ type load struct {
 	stopRead  context.CancelFunc
 	seen      func() []history.Record
 	rows      []*row
+	// end is the offset after the last record that was acknowledged, once finished.
+	end int64
 }
 
 // startLoad returns once the first record has been acknowledged. Five requests are under way at a time, unless the options
 // say otherwise: what a retry could write twice, or in another order.
 func startLoad(t testing.TB, p partition, options ...kgo.Opt) *load {
 	t.Helper()
-	l := &load{partition: p, brokers: p.brokers(t), history: history.NewLog()}
+	l := &load{partition: p, history: history.NewLog()}
+	l.start(t, "probe", options...)
+	return l
+}
+
+// start begins to write as a producer of that name, which must be a new one for a load that has been finished and goes on:
+// what the earlier one has written counts to the end.
+func (l *load) start(t testing.TB, producer string, options ...kgo.Opt) {
+	t.Helper()
+	l.brokers = l.partition.brokers(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	l.stopRead = cancel
 	var err error
-	if l.seen, err = prober.Follow(ctx, l.brokers, p.name); err != nil {
+	if l.seen, err = prober.Follow(ctx, l.brokers, l.partition.name); err != nil {
 		t.Fatal(err)
 	}
-	if l.prober, err = prober.Start(prober.Config{Brokers: l.brokers, Topic: p.name, History: l.history, Options: options}); err != nil {
+	if l.prober, err = prober.Start(prober.Config{Brokers: l.brokers, Topic: l.partition.name, Name: producer, History: l.history, Options: options}); err != nil {
 		t.Fatal(err)
 	}
+	writes := l.prober
 	t.Cleanup(func() { // a test that has finished has stopped it; a second time does nothing
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, _ = l.prober.Stop(ctx)
+		_, _ = writes.Stop(ctx)
 	})
 	l.await(t, time.Now())
-	return l
 }
 
 // await waits until a record that was sent after the given moment has been acknowledged.
 func (l *load) await(t testing.TB, after time.Time) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), max(0, time.Until(after))+2*time.Minute)
 	defer cancel()
 	if err := l.prober.Await(ctx, after); err != nil {
 		t.Fatal(err)
@@ -80,17 +91,23 @@ func (l *load) report(t testing.TB, what string, fault time.Time) prober.Gap {
 	return gap
 }
 
+// tell adds a case to the table that is shown by what is in the log at the end.
+func (l *load) tell(t testing.TB, what string) {
+	r := &row{test: t.Name(), what: what}
+	l.rows, table = append(l.rows, r), append(table, r)
+}
+
 // finish stops writing, reads the log from start to end and checks it. No record may have failed: every fault here is one
 // that a producer's retries absorb.
 func (l *load) finish(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	end, err := l.prober.Stop(ctx)
-	if err != nil {
+	var err error
+	if l.end, err = l.prober.Stop(ctx); err != nil {
 		t.Errorf("a producer that retries must not see an error: %v", err)
 	}
-	final, err := prober.ReadAll(ctx, l.brokers, l.partition.name, end)
+	final, err := prober.ReadAll(ctx, l.brokers, l.partition.name, l.end)
 	if err != nil {
 		t.Fatal(err)
 	}

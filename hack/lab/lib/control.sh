@@ -34,7 +34,8 @@ start_managers() {
     --bind-address=127.0.0.1 --leader-elect=false --use-service-account-credentials=true \
     --service-account-private-key-file="$P/sa.key" --root-ca-file="$P/ca.crt" \
     --cluster-signing-cert-file="$P/ca.crt" --cluster-signing-key-file="$P/ca.key" \
-    --pvclaimbinder-sync-period=2s --node-monitor-period=1s --node-monitor-grace-period=12s
+    --pvclaimbinder-sync-period=2s --node-monitor-period=1s --node-monitor-grace-period=12s \
+    --horizontal-pod-autoscaler-sync-period=2s
   pid_of kube-scheduler >/dev/null || start kube-scheduler kube-scheduler --kubeconfig="$P/scheduler.kubeconfig" \
     --authentication-kubeconfig="$P/scheduler.kubeconfig" --authorization-kubeconfig="$P/scheduler.kubeconfig" \
     --bind-address=127.0.0.1 --leader-elect=false

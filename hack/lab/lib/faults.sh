@@ -25,6 +25,27 @@ start_api() {
 cut_wire() { ip link set "lab-n$1" down; }
 join_wire() { ip link set "lab-n$1" up; }
 
+# isolate_pod NAMESPACE POD   drops what the pod sends to other pods and gets from them. Its node, whose kubelet probes it,
+# and this machine, where API server and DNS are, still reach it. A pod that is made anew has another address, and no cut.
+isolate_pod() {
+  local n ip
+  ip=$(kubectl -n "$1" get pod "$2" -o 'jsonpath={.status.podIP}')
+  [ -n "$ip" ] || die "pod $1/$2 has no address"
+  for n in $(node_list); do
+    node_runs "$n" || continue
+    in_node "$n" sh -c "iptables -w -n -L LAB-ISOLATED >/dev/null 2>&1 || { iptables -w -N LAB-ISOLATED && iptables -w -I FORWARD -j LAB-ISOLATED; }
+      iptables -w -A LAB-ISOLATED -s $ip ! -d $API_IP/24 -j DROP && iptables -w -A LAB-ISOLATED -d $ip ! -s $API_IP/24 -j DROP"
+  done
+}
+
+# join_pods   takes back every isolate_pod
+join_pods() {
+  local n
+  for n in $(node_list); do
+    in_node "$n" sh -c "iptables -w -D FORWARD -j LAB-ISOLATED && iptables -w -F LAB-ISOLATED && iptables -w -X LAB-ISOLATED" 2>/dev/null || true
+  done
+}
+
 # pod_pid NAMESPACE POD CONTAINER   prints the container's first process as this machine numbers it
 pod_pid() {
   local node id
