@@ -154,7 +154,7 @@ func (out *outcome) progress(p Plan) Progress {
 		return *out.refused
 	case out.err != nil && !isConflict(out.err):
 		reason := reasonOf(out.err)
-		return Progress{Status: metav1.ConditionFalse, Reason: reason, Message: out.err.Error() + remedies[reason]}
+		return Progress{Status: metav1.ConditionFalse, Reason: reason, Message: out.err.Error() + remedies[reason], Passing: true}
 	}
 	return p.Progress
 }

@@ -13,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
@@ -82,6 +84,17 @@ func differsFrom(rp *v1alpha1.ReplicatedPartition, want map[string]string) strin
 		return "no conditions"
 	}
 	return ""
+}
+
+// kstatus is what tools that wait for any kind of object make of this one.
+func (w *simWorld) kstatus() status.Status {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ReplicatedPartition"))
+	w.must(w.api.Get(w.ctx(), w.key(w.rp.Name), u))
+	r, err := status.Compute(u)
+	w.must(err)
+	return r.Status
 }
 
 // picture is all that is there, without what differs from run to run.

@@ -150,12 +150,17 @@ func (w *simWorld) newOperatorAs(as *rest.Config) *operator {
 // until the test ends.
 func (b *bareCluster) runManager(t *testing.T, line *wire) {
 	t.Helper()
-	cfg := rest.CopyConfig(b.config)
+	b.runManagerAs(t, b.config, line, &Denials{})
+}
+
+func (b *bareCluster) runManagerAs(t *testing.T, as *rest.Config, line *wire, denials *Denials) ctrl.Manager {
+	t.Helper()
+	cfg := rest.CopyConfig(as)
 	cfg.QPS = -1
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) { return line.carry(next, req) })
 	})
-	caches, err := CacheOptions(nil)
+	caches, err := CacheOptions(nil, denials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +181,7 @@ func (b *bareCluster) runManager(t *testing.T, line *wire) {
 			t.Error("the operator ended:", err)
 		}
 	})
+	return mgr
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -151,6 +151,8 @@ type Progress struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
+	// Passing says that this is a failure which is tried again at once.
+	Passing bool
 }
 
 // Plan is what is to be done now, in this order.

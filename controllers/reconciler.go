@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -105,10 +104,7 @@ func (r *Reconciler) show(ctx context.Context, o *Observation, plan Plan, out ou
 func (r *Reconciler) showBlind(ctx context.Context, rp *v1alpha1.ReplicatedPartition, why error) (ctrl.Result, error) {
 	status := *rp.Status.DeepCopy()
 	reason := reasonOf(why)
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: reason,
-		Message: truncate(why.Error()+remedies[reason], 32768), ObservedGeneration: rp.Generation,
-	})
+	setProgress(rp, &status, Progress{Status: metav1.ConditionFalse, Reason: reason, Message: why.Error() + remedies[reason]})
 	if _, err := r.writeStatus(ctx, rp, status); err != nil {
 		return r.quietly(ctx, rp.UID, err)
 	}

@@ -44,8 +44,11 @@ const (
 	defaultWorkers = 32
 	// reconcileTimeout ends a reconcile that hangs in a call.
 	reconcileTimeout = 30 * time.Second
-	minBackoff       = 10 * time.Millisecond
-	maxBackoff       = 30 * time.Second
+	// cachesTimeout ends an operator whose caches do not fill. It waits for an API server, and
+	// for permissions, as long as it takes: Denials and /readyz tell.
+	cachesTimeout = 365 * 24 * time.Hour
+	minBackoff    = 10 * time.Millisecond
+	maxBackoff    = 30 * time.Second
 )
 
 // NewScheme knows every kind that the operator handles.
@@ -58,15 +61,16 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // CacheOptions limits what the caches hold to the objects of partitions, and of those to what
-// is looked at.
-func CacheOptions(namespaces []string) (cache.Options, error) {
+// is looked at. What they may not read is noted in denials.
+func CacheOptions(namespaces []string, denials *Denials) (cache.Options, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelPartition, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("build the label selector of the caches: %w", err)
 	}
 	byLabel := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
 	// Who wrote which field is a third of most objects, and nothing here goes by it.
-	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}, DefaultTransform: cache.TransformStripManagedFields()}
+	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}, DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: denials.note}
 	for _, obj := range append(childKinds(), &corev1.Pod{}, &coordinationv1.Lease{}) {
 		o.ByObject[obj] = byLabel
 	}
@@ -132,6 +136,7 @@ func (r *Reconciler) watch(mgr ctrl.Manager, o Options, e *expiry) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			ReconciliationTimeout:   reconcileTimeout,
+			CacheSyncTimeout:        cachesTimeout,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 		})
 	for _, kind := range childKinds() {

@@ -20,15 +20,35 @@ type verdict struct {
 
 func setConditions(o *Observation, s *v1alpha1.ReplicatedPartitionStatus, p Progress) {
 	available := judgeAvailable(o)
-	set := func(kind string, v verdict) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: v.status, Reason: v.reason, Message: truncate(v.message, 32768), ObservedGeneration: o.Partition.Generation,
-		})
+	setCondition(o.Partition, s, v1alpha1.ConditionReady, judgeReady(o, available))
+	setCondition(o.Partition, s, v1alpha1.ConditionAvailable, available)
+	setCondition(o.Partition, s, v1alpha1.ConditionInSync, judgeInSync(o, s.Replicas))
+	setProgress(o.Partition, s, p)
+}
+
+func setCondition(rp *v1alpha1.ReplicatedPartition, s *v1alpha1.ReplicatedPartitionStatus, kind string, v verdict) {
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: v.status, Reason: v.reason, Message: truncate(v.message, 32768), ObservedGeneration: rp.Generation,
+	})
+}
+
+// setProgress sets Progressing, and that one of kstatus's two conditions which it amounts to.
+func setProgress(rp *v1alpha1.ReplicatedPartition, s *v1alpha1.ReplicatedPartitionStatus, p Progress) {
+	setCondition(rp, s, v1alpha1.ConditionProgressing, verdict{p.Status, p.Reason, p.Message})
+	is := ""
+	switch {
+	case p.Status == metav1.ConditionTrue || p.Passing:
+		is = v1alpha1.ConditionReconciling
+	case !slices.Contains(wantedStandstill, p.Reason):
+		is = v1alpha1.ConditionStalled
 	}
-	set(v1alpha1.ConditionReady, judgeReady(o, available))
-	set(v1alpha1.ConditionAvailable, available)
-	set(v1alpha1.ConditionInSync, judgeInSync(o, s.Replicas))
-	set(v1alpha1.ConditionProgressing, verdict{p.Status, p.Reason, p.Message})
+	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		if kind == is {
+			setCondition(rp, s, kind, verdict{metav1.ConditionTrue, p.Reason, p.Message})
+		} else {
+			meta.RemoveStatusCondition(&s.Conditions, kind)
+		}
+	}
 }
 
 // judgeReady is availability, and that nothing needs a person.

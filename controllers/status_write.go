@@ -91,7 +91,7 @@ func withoutNumbers(s v1alpha1.ReplicatedPartitionStatus) v1alpha1.ReplicatedPar
 		switch c := &s.Conditions[i]; c.Type {
 		case v1alpha1.ConditionInSync:
 			c.Message = ""
-		case v1alpha1.ConditionProgressing:
+		case v1alpha1.ConditionProgressing, v1alpha1.ConditionReconciling:
 			c.Message = withoutCopying(c.Message)
 		}
 	}

@@ -87,7 +87,7 @@ func startOperator(ctx context.Context, env *envtest.Environment, cfg *rest.Conf
 	if err != nil {
 		return nil, err
 	}
-	caches, err := CacheOptions(nil)
+	caches, err := CacheOptions(nil, &Denials{})
 	if err != nil {
 		return nil, err
 	}

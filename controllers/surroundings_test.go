@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tidemark-io/tidemark/api/v1alpha1"
@@ -47,6 +49,9 @@ func (w *simWorld) stuck(o *operator, reason string, words ...string) {
 	w.must(w.settle(o, nil, func() string { return w.says(v1alpha1.ConditionProgressing, "False", reason, words...) }))
 	if n := strings.Count(drain(o), "Warning "+reason+" "); n != 1 {
 		w.t.Errorf("%d events tell of %s, want one", n, reason)
+	}
+	if got := w.kstatus(); got != status.FailedStatus {
+		w.t.Errorf("kstatus calls it %s, want %s", got, status.FailedStatus)
 	}
 	before, began := o.wire.written(), w.clock.now()
 	for w.clock.now().Sub(began) < 10*time.Minute {
@@ -89,6 +94,9 @@ func (w *simWorld) servesStill() {
 func (w *simWorld) heals(o *operator) {
 	w.t.Helper()
 	w.must(w.settle(o, nil, w.serves))
+	if got := w.kstatus(); got != status.CurrentStatus {
+		w.t.Errorf("kstatus calls it %s in the end, want %s", got, status.CurrentStatus)
+	}
 	for _, f := range w.faults {
 		w.t.Error(f)
 	}
@@ -202,7 +210,7 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 		t.Run(tc.verb+" "+tc.resource, func(t *testing.T) {
 			w := newWorld(t, b, &fakeClock{at: time.Now()}, replicas(1))
 			defer w.forget()
-			as, may := w.limitedUser(tc.verb, tc.group, tc.resource)
+			as, may := w.limitedUser(tc.group, tc.resource, tc.verb)
 			may(true)
 			o := w.newOperatorAs(as)
 			w.must(w.settle(o, nil, w.serves))
@@ -217,8 +225,9 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 	}
 }
 
-// limitedUser may do all in the world's namespace but one thing, and that when allowed.
-func (w *simWorld) limitedUser(verb, group, resource string) (*rest.Config, func(bool)) {
+// limitedUser may do all in the world's namespace but some things with one resource, and those
+// when allowed.
+func (w *simWorld) limitedUser(group, resource string, verbs ...string) (*rest.Config, func(bool)) {
 	w.t.Helper()
 	name := w.rp.Namespace
 	user, err := w.b.env.AddUser(envtest.User{Name: name}, &rest.Config{QPS: -1})
@@ -235,12 +244,12 @@ func (w *simWorld) limitedUser(verb, group, resource string) (*rest.Config, func
 	return user.Config(), func(allowed bool) {
 		role.Rules = all
 		if !allowed {
-			role.Rules = without(all, verb, group, resource)
+			role.Rules = without(all, group, resource, verbs)
 		}
 		w.must(w.api.Update(w.ctx(), role))
 		// The authorizer learns of it by a watch.
 		await(w.t, "the role to be in force", func() string {
-			review := selfReview(w.rp.Namespace, verb, group, resource)
+			review := selfReview(w.rp.Namespace, verbs[0], group, resource)
 			if err := probe.Create(w.ctx(), review); err != nil {
 				return err.Error()
 			}
@@ -355,14 +364,14 @@ func TestAStandstillIsThePartitionsOwn(t *testing.T) {
 	other.must(other.settle(o, nil, other.serves))
 }
 
-func without(rules []rbacv1.PolicyRule, verb, group, resource string) []rbacv1.PolicyRule {
+func without(rules []rbacv1.PolicyRule, group, resource string, verbs []string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, r := range rules {
 		for _, g := range r.APIGroups {
 			for _, res := range r.Resources {
 				one := rbacv1.PolicyRule{APIGroups: []string{g}, Resources: []string{res}}
 				for _, v := range r.Verbs {
-					if g != group || res != resource || v != verb {
+					if g != group || res != resource || !slices.Contains(verbs, v) {
 						one.Verbs = append(one.Verbs, v)
 					}
 				}

@@ -1,7 +1,8 @@
 package v1alpha1
 
-// The condition types of a ReplicatedPartition. All are present from the first
-// status on.
+// The condition types of a ReplicatedPartition. The first four are present from the first
+// status on, the last two only while they are True: they are those of kstatus
+// (sigs.k8s.io/cli-utils), by which GitOps tools tell what a partition is up to.
 const (
 	// ConditionReady is True while the partition serves reads and acks=all writes and
 	// nothing stands in the operator's way. It is Unknown before the first election.
@@ -15,6 +16,12 @@ const (
 	// ConditionProgressing is True while the operator brings the cluster towards the
 	// spec; it is False when that is done, or when it cannot go on.
 	ConditionProgressing = "Progressing"
+	// ConditionReconciling repeats a Progressing that is True, or a failure that is tried
+	// again at once.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled repeats a Progressing that is False though not all is as the user
+	// wants it: the operator cannot go on before something else changes.
+	ConditionStalled = "Stalled"
 )
 
 // The reasons of the conditions: a closed list. Reasons that also name an event

@@ -37,6 +37,7 @@ type ReplicatedPartition struct {
 	// status is a projection of the partition record and of the progress that the
 	// leader reports.
 	// +optional
+	// +kubebuilder:default={observedGeneration:-1}
 	Status ReplicatedPartitionStatus `json:"status,omitzero"`
 }
 

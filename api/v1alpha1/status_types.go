@@ -9,7 +9,8 @@ import (
 // progress that the leader reports. Changes of state appear at once, offsets at
 // most every few seconds; live numbers are in the metrics.
 type ReplicatedPartitionStatus struct {
-	// observedGeneration is the metadata.generation that this status was made from.
+	// observedGeneration is the metadata.generation that this status was made from; -1
+	// before there is one.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -102,7 +103,8 @@ type ReplicatedPartitionStatus struct {
 	// +optional
 	UncleanElection *UncleanElectionStatus `json:"uncleanElection,omitempty"`
 
-	// conditions are Ready, Available, InSync and Progressing.
+	// conditions are Ready, Available, InSync and Progressing, and, while they are True,
+	// Reconciling or Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

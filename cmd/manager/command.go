@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -125,7 +126,8 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	caches, err := controllers.CacheOptions(o.namespaces)
+	var denials controllers.Denials
+	caches, err := controllers.CacheOptions(o.namespaces, &denials)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +149,9 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the operator: %w", err)
 	}
-	for name, add := range map[string]func(string, healthz.Checker) error{"live": mgr.AddHealthzCheck, "ready": mgr.AddReadyzCheck} {
-		if err := add(name, healthz.Ping); err != nil {
-			return nil, fmt.Errorf("add the check %s: %w", name, err)
-		}
+	if err := errors.Join(mgr.AddHealthzCheck("live", healthz.Ping), mgr.AddReadyzCheck("permissions", denials.Check),
+		mgr.AddReadyzCheck("caches", controllers.CachesFilled(mgr.GetCache()))); err != nil {
+		return nil, fmt.Errorf("add the checks: %w", err)
 	}
 	return mgr, controllers.Setup(mgr, controllers.Options{
 		Defaults:   controllers.ReplicaDefaults{Image: o.replicaImage, PullPolicy: policy, PullSecrets: o.pullSecrets},

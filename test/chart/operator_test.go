@@ -29,7 +29,7 @@ func startOperator(t *testing.T, account, electionNamespace string, namespaces .
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches, err := controllers.CacheOptions(namespaces)
+	caches, err := controllers.CacheOptions(namespaces, &controllers.Denials{})
 	if err != nil {
 		t.Fatal(err)
 	}
