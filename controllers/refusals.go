@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,10 @@ import (
 // changes.
 func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
 
+// unauthorized is how the API server's authorizer says no. Policies and webhooks forbid in words
+// of their own.
+var unauthorized = regexp.MustCompile(`User "[^"]*" cannot \S+ resource "`)
+
 // reasonOf is the condition reason for an error of the API server.
 func reasonOf(err error) string {
 	text := err.Error()
@@ -27,7 +32,7 @@ func reasonOf(err error) string {
 		return v1alpha1.ReasonApplyFailed
 	case strings.Contains(text, "exceeded quota"):
 		return v1alpha1.ReasonQuotaExceeded
-	case strings.Contains(text, " cannot ") && strings.Contains(text, " resource "), strings.Contains(text, "attempting to grant RBAC permissions"):
+	case unauthorized.MatchString(text), strings.Contains(text, "attempting to grant RBAC permissions"):
 		return v1alpha1.ReasonPermissionMissing
 	}
 	return v1alpha1.ReasonApplyFailed
