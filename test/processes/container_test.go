@@ -300,7 +300,11 @@ func (c *container) command() (*exec.Cmd, error) {
 		}
 		args = append(args, a)
 	}
-	cmd := env.command(c.host, "replica", append(args, "--kubeconfig="+env.kubeconfig, "--listen-host="+c.ip, "--log-format=text")...)
+	kubeconfig, err := c.kubelet.kubeconfig(c.pod.Spec.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	cmd := env.command(c.host, "replica", append(args, "--kubeconfig="+kubeconfig, "--listen-host="+c.ip, "--log-format=text")...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for _, e := range spec.Env {
 		value := e.Value

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 const (
@@ -42,11 +43,33 @@ type kubelet struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*container
 	attached map[string]string // the directory of a claim that has moved
+	accounts map[string]string // the kubeconfig of a service account
 	done     sync.WaitGroup
 }
 
 func newKubelet(t *testing.T, namespace string) *kubelet {
-	return &kubelet{t: t, client: env.clientset, namespace: namespace, volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}, attached: map[string]string{}}
+	return &kubelet{t: t, client: env.clientset, namespace: namespace, volumes: t.TempDir(), logs: t.TempDir(), pods: map[types.UID]*container{}, attached: map[string]string{}, accounts: map[string]string{}}
+}
+
+// kubeconfig makes, once, the one with which the pods of a service account work: they may do
+// what its roles say and no more.
+func (k *kubelet) kubeconfig(account string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if path, ok := k.accounts[account]; ok {
+		return path, nil
+	}
+	user, err := env.server.env.AddUser(envtest.User{Name: "system:serviceaccount:" + k.namespace + ":" + account}, nil)
+	if err != nil {
+		return "", err
+	}
+	text, err := user.KubeConfig()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(k.logs, account+".kubeconfig")
+	k.accounts[account] = path
+	return path, os.WriteFile(path, text, 0o600)
 }
 
 // run looks after pods until ctx ends, and then kills what still runs.
