@@ -43,6 +43,7 @@ func TestALimitRangeIsToldInItsOwnWords(t *testing.T) {
 	w, o := served(t, replicas(1))
 	gone := w.made(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.rp.Namespace, Name: "small"}, Spec: corev1.LimitRangeSpec{
 		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}}}}})
+	w.inForce()
 	scaleTo(3)(w)
 	w.stuck(o, v1alpha1.ReasonApplyFailed, "Pod orders-1", "maximum memory usage per Pod is 1Mi")
 	w.servesStill()
@@ -68,17 +69,20 @@ func TestAPolicyThatDeniesIsToldInItsOwnWords(t *testing.T) {
 	w.heals(o)
 }
 
-// inForce waits until the API server goes by the policies that were made: a pod is refused.
+// inForce waits until the API server goes by what was made: a pod is refused.
 func (w *simWorld) inForce() {
 	w.t.Helper()
-	await(w.t, "the policy to be in force", func() string {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.rp.Namespace, Name: "probe"},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "example.test/probe"}}}}
-		if err := w.api.Create(w.ctx(), pod, client.DryRunAll); err == nil {
+	await(w.t, "it to be in force", func() string {
+		if err := w.api.Create(w.ctx(), w.probe(), client.DryRunAll); err == nil {
 			return "a pod is admitted"
 		}
 		return ""
 	})
+}
+
+func (w *simWorld) probe() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.rp.Namespace, Name: "probe"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "example.test/probe"}}}}
 }
 
 // A webhook that cannot be reached fails the calls: its name is told, and they are made again.
@@ -122,7 +126,12 @@ func TestAPolicyThatChangesObjectsIsNotFought(t *testing.T) {
 	objs := append(policy("services", `Object{spec: Object.spec{publishNotReadyAddresses: false}}`),
 		policy("pods", `Object{metadata: Object.metadata{labels: {"team": "logs"}}, spec: Object.spec{terminationGracePeriodSeconds: 7}}`)...)
 	defer w.made(objs...)()
-	await(t, "the policy to be in force", func() string {
+	await(t, "the policies to be in force", func() string {
+		pod := w.probe()
+		w.must(w.api.Create(w.ctx(), pod, client.DryRunAll))
+		if pod.Labels["team"] != "logs" {
+			return "a pod is as it was asked for"
+		}
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.rp.Namespace, Name: "probe"},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}, PublishNotReadyAddresses: true}}
 		w.must(w.api.Create(w.ctx(), svc, client.DryRunAll))
